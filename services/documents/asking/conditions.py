@@ -118,34 +118,33 @@ async def _beside_anchor(scope: Scope, limits: Limits, anchor: Plan, query: Line
     """Keep the lines on one side of an entry. Of several that may be meant, lines come before the first or after the
     last, and a note says so; words that several lines have name none of them.
     """
+    if anchor.lines and len(query.documents) == 1:
+        return _on_side(limits, query, *anchor.lines)
     unread = Narrowed(query, unread=(limits.text,))
-    if anchor.lines:
-        first, last = anchor.lines
-        return _on_side(limits, query, first, last) if len(query.documents) == 1 else unread
     names = await find_names(scope, anchor, query.documents)
     at = with_words(compile_query(anchor, query.documents, names), anchor)
     if names.absent:
         return replace(unread, missing=f"no entry mentions {', '.join(names.absent)}")
-    if not (at.levels or at.names or at.period or at.words or at.words_any):
+    if anchor.lines or not (at.levels or at.names or at.period or at.words or at.words_any):
         return unread
     at = await resolve(scope, at)
-    found = await scope.lines(at.where, 1)
-    if not found.total and not anchor.words:
-        return replace(unread, missing=f"there are no {at.description}")
-    several = found.total > 1
-    if not found.total or len(found.per_document) > 1 or (several and anchor.words and not anchor.start_position):
-        return unread
     start = anchor.start_position or (Position.FIRST if limits.before else Position.LAST)
     which = abs(anchor.ordinal or 1)
-    chosen = await scope.lines(at.where, which, last=start is Position.LAST)
-    if len(chosen.lines) < which:
-        return replace(unread, missing=f"there are only {found.total} {at.description}")
-    line = chosen.lines[-1].line_no
-    note = f"line {line} is taken of {found.total} {at.description}" if several else ""
-    if anchor.words and not several:
-        note = f"line {line} is taken for {anchor.text.strip()}"
-    here = replace(query, documents=tuple(doc for doc in query.documents if doc.doc_id == chosen.lines[-1].doc_id))
-    return replace(_on_side(limits, here, line, line), notes=(note,) if note else ())
+    found = await scope.lines(at.where, which, last=start is Position.LAST)
+    guessed = found.total != 1 and anchor.words and not anchor.start_position
+    if guessed or len(found.per_document) > 1 or (anchor.words and not found.total):
+        return unread
+    if len(found.lines) < which:
+        only = f"only {found.total}" if found.total else "no"
+        return replace(unread, missing=f"there are {only} {at.description}")
+    line = found.lines[-1]
+    here = replace(query, documents=tuple(doc for doc in query.documents if doc.doc_id == line.doc_id))
+    notes: tuple[str, ...] = ()
+    if found.total > 1:
+        notes = (f"line {line.line_no} is taken of {found.total} {at.description}",)
+    elif anchor.words:
+        notes = (f"line {line.line_no} is taken for {anchor.question}",)
+    return replace(_on_side(limits, here, line.line_no, line.line_no), notes=notes)
 
 
 def _on_side(limits: Limits, query: LineQuery, first: int, last: int) -> Narrowed:

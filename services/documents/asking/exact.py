@@ -255,7 +255,7 @@ async def _note_unmet_conditions(scope: Scope, plan: Plan, doc: Document, first:
 
 
 async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Findings | None:
-    limits, plan = plan.limits, plan.limits.main if plan.limits else plan
+    limits, whole, plan = plan.limits, plan, plan.limits.main if plan.limits else plan
     named = await conditions.find_names(scope, plan, documents)
     if named.absent:
         elsewhere = await conditions.find_names_elsewhere(scope, plan, documents)
@@ -276,14 +276,15 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
         named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
-    if not (_has_conditions(plan, named) or components):
-        words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
-        if limits and words:
-            return await _within(scope, plan, limits, LineQuery(documents=logs, words=words), k, named.notes)
-        return await _by_words(scope, plan, LineQuery(documents=logs, words=words), k) if words else None
-    asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
-    if limits:
-        return await _within(scope, plan, limits, asked, k, named.notes)
+    by_words = not (_has_conditions(plan, named) or components)
+    words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
+    asked = LineQuery(documents=logs, words=words)
+    if not by_words:
+        asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
+    if limits and (words or not by_words):
+        return await _within(scope, whole, replace(limits, main=plan), asked, k, named.notes)
+    if by_words:
+        return await _by_words(scope, plan, asked, k) if words else None
     fit, total, notes = asked, 0, ()
     if plan.asks_how_many:
         total = await scope.total(asked.where)
@@ -296,25 +297,29 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
 
 
 async def _within(
-    scope: Scope, plan: Plan, limits: Limits, asked: LineQuery, k: int, notes: tuple[str, ...]
+    scope: Scope, whole: Plan, limits: Limits, asked: LineQuery, k: int, notes: tuple[str, ...]
 ) -> Findings | None:
-    """Answer a question with clauses. None: it asks for the first, the last or a list, and a clause is not understood."""
+    """Answer a question with clauses. `whole`: its plan; `asked`: the query for its main part."""
     narrowed = await conditions.add_limits(scope, limits, asked)
-    query, notes = narrowed.query, (*notes, *narrowed.notes)
+    plan, query, notes = limits.main, narrowed.query, (*notes, *narrowed.notes)
     query = conditions.with_words(query, plan) if plan.words else query
     if narrowed.missing:
         return Findings(missing=narrowed.missing, notes=notes)
     total = await scope.total(query.where)
-    if narrowed.unread and not (plan.position or plan.asks_for_number) and (asked.names or asked.period):
+    if not narrowed.unread:
+        # A clause limits what the words say: without them it is another question.
+        fits = total or not plan.words
+        return await _answer_from(scope, replace(plan, words=()), query, query, total, k, notes) if fits else None
+    if plan.position or plan.asks_for_number:
+        bare = bool(plan.position) or query == LineQuery(documents=asked.documents) or (plan.words and not total)
+        return None if bare else await _show_uncounted(scope, query, k, narrowed.unread, notes)
+    if asked.names or asked.period:
         notes = (*notes, f"found without regard to: {', '.join(narrowed.unread)}")
         return await _answer_from(scope, plan, asked, asked, await scope.total(asked.where), k, notes)
-    if plan.words and not total:
-        return None  # a clause limits what the words say, and nothing else
-    if narrowed.unread:
-        has_conditions = query != LineQuery(documents=asked.documents)
-        can_show = plan.asks_for_number and not plan.position and has_conditions
-        return await _show_uncounted(scope, query, k, narrowed.unread, notes) if can_show else None
-    return await _answer_from(scope, replace(plan, words=()), query, query, total, k, notes)
+    only_anchor = not (limits.lacking or limits.words or limits.unread or whole.position)
+    # Words behind "before" and "after" may be what the line says.
+    unlimited = replace(whole, limits=None)
+    return await _by_conditions(scope, unlimited, scope.named_documents(whole), k) if only_anchor else None
 
 
 async def _show_uncounted(
@@ -479,10 +484,11 @@ async def _count_groups(
             facts.insert(0, f"different values of {column}: {different}")
     notes: tuple[str, ...] = ()
     for key in plan.group_keys:
-        groups, _ = await group_counts(scope, replace(asked, key=key), "key")
+        groups, without = await group_counts(scope, replace(asked, key=key), "key")
         facts += [f"by {key}: {_list_groups(groups)}"] if groups else []
         if groups and plan.distinct:
             different = len(groups)
+            notes = (*notes, f"{number_of(without, 'line names', 'lines name')} no {key}") if without else notes
             facts.insert(0, f"different values of {key}: {different}")
         notes = notes if groups else (*notes, f"asked and not computed: numbers by {key}")
     return different, notes

@@ -322,7 +322,9 @@ _WRITER = re.compile(
 
 
 _OR = re.compile(r",?\s*(?:and/)?or(?:\s+(?:the|an?))?", re.IGNORECASE)
-_LIST = re.compile(r"\s*(?:,|,?\s*\b(?:and|or|nor)\b)\s*(?:(?:the|an?|about|with|from)\s+)*", re.IGNORECASE)
+_LIST = re.compile(
+    r"\s*+(?:,\s*+(?:\b(?:and|or|nor)\b)?|\b(?:and|or|nor)\b)\s*+(?:(?:the|an?|about|with|from)\s++)*+", re.IGNORECASE
+)
 _SAYS_MORE: frozenset[Kind] = frozenset(
     {"time", "line", "around", "steps_next", "steps_previous", "distinct", "grouped", "groups", "count", "began"}
     | {"stopped", "nth", "next", "previous", "first", "last"}
@@ -437,6 +439,7 @@ class Plan:
             "aggregate": self.aggregate.value if self.aggregate else None,
             "grouped_by": list(self.grouped_by),
             "words": list(self.words),
+            "limits": self.limits.text if self.limits else None,
         }
         return {name: value for name, value in facts.items() if value}
 
@@ -487,20 +490,21 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
 
 
 def _limits(main: Plan, said: clauses.Clauses, file_words: frozenset[str]) -> Limits | None:
-    """Read the clauses of a question. None: it has only an anchor, and asks what is beside that."""
+    """Read the clauses of a question. None: it only asks what is beside an entry, or whether there is none."""
     bare = not (main.level_is_condition or main.mentions or main.position or main.aggregate)
-    if bare and not (said.excluded or said.unread):
-        return None
+    other = said.excluded or any(not clause.lower().startswith("no ") for clause in said.unread)
+    if bare and not other and not (said.anchor and said.unread):
+        return None  # "were there no errors?"
     lacking: list[NameMention] = []
     words: list[str] = []
     unread = list(said.unread)
-    for clause in said.excluded:
-        items = _listed(grammar.read(clause), file_words)
+    for clause, what in said.excluded:
+        items = _listed(grammar.read(what), file_words)
         lacking += [item for item in items if isinstance(item, NameMention)]
         words += [item for item in items if isinstance(item, str)]
-        unread += [] if items else [f"not {clause}"]
+        unread += [] if items else [clause]
     anchor = plan_without_files(grammar.read(said.anchor), file_words) if said.anchor else None
-    if anchor and (anchor.aggregate or clauses.split(grammar.read(said.anchor))):
+    if anchor and anchor.aggregate:
         anchor, unread = None, [*unread, said.text]
     return Limits(main, said.text, anchor, said.before, tuple(lacking), tuple(words), tuple(unread))
 
