@@ -325,10 +325,12 @@ _OR = re.compile(r",?\s*(?:and/)?or(?:\s+(?:the|an?))?", re.IGNORECASE)
 _LIST = re.compile(
     r"\s*+(?:,\s*+(?:\b(?:and|or|nor)\b)?|\b(?:and|or|nor)\b)\s*+(?:(?:the|an?|about|with|from)\s++)*+", re.IGNORECASE
 )
-_SAYS_MORE: frozenset[Kind] = frozenset(
-    {"time", "line", "around", "steps_next", "steps_previous", "distinct", "grouped", "groups", "count", "began"}
-    | {"stopped", "nth", "next", "previous", "first", "last"}
-)
+# fmt: off
+_SAYS_MORE: frozenset[Kind] = frozenset({
+    "time", "line", "around", "steps_next", "steps_previous", "distinct", "grouped", "groups", "count", "began",
+    "stopped", "nth", "next", "previous", "first", "last",
+})
+# fmt: on
 _DIFFERENT = re.compile(r"\b(?:different|distinct|unique)\s+(?P<noun>[a-z]\w{2,20})\b", re.IGNORECASE)
 _MANY = r"(?=[^?.]{0,80}\b(?:most|fewest|least)\b)"
 _GROUPED_BY = re.compile(
