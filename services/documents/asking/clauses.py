@@ -36,10 +36,7 @@ class Clauses:
 
 _BEFORE = r"(?:before|prior\s++to|ahead\s++of|(?<!the\s)preceding|leading\s++up\s++to|until|till|up\s++to)"
 _AFTER = r"(?:after|(?<!the\s)following|since)"
-_NOT = (
-    r"(?:not|never|cannot|(?:do|does|did|is|are|was|were|has|have|had|can?|could|wo|would|should)n['’]?t)"
-    r"(?!\s++only\b)"
-)
+_NOT = r"(?:not|never|cannot|(?:do|does|did|is|are|was|were|has|have|had|can?|could|wo|would|should)n['’]?t)"
 _HOLDS = (
     r"(?:contain(?:s|ed|ing)?|mention(?:s|ed|ing)?|includ(?:es?|ed|ing)|involv(?:es?|ed|ing)|match(?:es|ed|ing)?"
     r"|show(?:s|ed|ing)?|refer(?:s|red|ring)?\s++to|related\s++to|about|concerning|regarding|with|from|by)"
@@ -144,14 +141,7 @@ def _asking_start(text: str) -> int:
 
 
 def _is_free(reading: Reading, found: re.Match[str]) -> bool:
-    """Return True if a clause begins here: not in a phrase with another meaning, nor before a time or an "it"."""
+    """Return True if a clause begins here: not in a phrase with another meaning, nor before an "it"."""
     if any(piece.start <= found.start() < piece.end for piece in reading.pieces if piece.kind in _READ):
         return False
-    if found.lastgroup not in {"before", "after"}:
-        return True
-    # "The following line" is a neighbour; "2 lines after 10:15" has its own time.
-    beside = {piece.start for piece in reading.of("next", "previous", "steps_next", "steps_previous")}
-    if found.start() in beside and found[0].lower().startswith(("following", "preceding")):
-        return False
-    times = {piece.start for piece in reading.of("time")}
-    return found.end() not in times and not _IT.match(reading.text, found.end())
+    return found.lastgroup not in {"before", "after"} or not _IT.match(reading.text, found.end())

@@ -125,7 +125,7 @@ async def _beside_anchor(scope: Scope, limits: Limits, anchor: Plan, query: Line
     at = with_words(compile_query(anchor, query.documents, names), anchor)
     if names.absent:
         return replace(unread, missing=f"no entry mentions {', '.join(names.absent)}")
-    if anchor.lines or not (at.levels or at.names or at.period or at.words or at.words_any):
+    if not (at.levels or at.names or at.period or at.words or at.words_any):
         return unread
     at = await resolve(scope, at)
     start = anchor.start_position or (Position.FIRST if limits.before else Position.LAST)

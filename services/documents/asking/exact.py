@@ -309,7 +309,7 @@ async def _within(
     if not narrowed.unread:
         # A clause limits what the words say: without them it is another question.
         fits = total or not plan.words
-        return await _answer_from(scope, replace(plan, words=()), query, query, total, k, notes) if fits else None
+        return await _answer_from(scope, plan, query, query, total, k, notes) if fits else None
     if plan.position or plan.asks_for_number:
         bare = bool(plan.position) or query == LineQuery(documents=asked.documents) or (plan.words and not total)
         return None if bare else await _show_uncounted(scope, query, k, narrowed.unread, notes)
