@@ -252,6 +252,18 @@ async def test_of_different_values_those_of_a_key_are_counted_and_lines_without_
     found = await files.ask("How many different users got a 500?")
     assert found.facts.split("\n")[0] == "different values of user: 2"
     assert (found.count, found.notes) == (2, ("1 line names no user",))
+    found = await files.ask("How many different users are on lines with user=ben?")
+    assert (found.count, found.notes) == (1, ())
+    assert (await files.ask("How many different users got a teapot?")).count is None
+
+
+async def test_of_many_lines_before_an_entry_the_nearest_are_shown(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    levels = {1: "ERROR", 100: "ERROR", 200: "ERROR", 299: "FATAL"}
+    log = "".join(f"2031-03-04 10:{n // 60:02}:{n % 60:02} {levels.get(n, 'INFO')} x: did\n" for n in range(300))
+    await files.add("a.log", log.encode())
+    assert lines(await files.ask("Which ERROR entries are there before the FATAL entry?", k=1)) == [201]
+    assert lines(await files.ask("Which ERROR entries are there after line 1?", k=1)) == [2]
 
 
 async def test_lines_before_an_entry_are_those_of_its_file(tmp_path: Path) -> None:
