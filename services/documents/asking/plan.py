@@ -493,7 +493,7 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
 
 def _limits(main: Plan, said: clauses.Clauses, file_words: frozenset[str]) -> Limits | None:
     """Read the clauses of a question. None: it only asks what is beside an entry, or whether there is none."""
-    bare = not (main.level_is_condition or main.mentions or main.position or main.aggregate)
+    bare = not (main.level_is_condition or main.mentions or main.asks_first_or_last or main.aggregate)
     other = said.excluded or any(not clause.lower().startswith("no ") for clause in said.unread)
     if bare and not other and not (said.anchor and said.unread):
         return None  # "were there no errors?"

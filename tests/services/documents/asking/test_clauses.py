@@ -316,6 +316,7 @@ async def test_words_are_excluded_in_any_form(tmp_path: Path) -> None:
     [
         "What came right after the FATAL entry?",
         "the 3 lines before the FATAL entry",
+        "what followed directly after the last entry about ord-58213",
         "3 lines before and after it",
         "What was written before that entry?",
         "How many errors until now?",
