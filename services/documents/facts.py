@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from services.documents.asking import grammar, line_query, query_lines
+from services.documents.asking import clauses, line_query, query_lines
 from services.documents.asking.passages import Findings, Scope
 from services.documents.asking.plan import plan
 from services.documents.asking.query_lines import FoundLines
@@ -43,7 +43,7 @@ class Files:
 
     async def ask(self, question: str, k: int = 5) -> Findings:
         """Answer a question in English: find at most `k` passages, best first, and facts about whole files."""
-        await grammar.prepare()
+        await clauses.prepare()
         scope = await self._scope()
         return await retrieve(scope, plan(question, scope.documents), k, Ranking(), _no_vector)
 

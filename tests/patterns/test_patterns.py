@@ -109,6 +109,7 @@ BOUNDED = {
 KEPT = frozenset(
     {
         "services.LazyPattern.compiled",
+        "services.documents.asking.clauses._clause_start",
         "services.documents.asking.grammar._any_piece",
         "services.documents.asking.vocabulary._compiled",
         "services.documents.asking.times._one_moment",

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from services.documents.asking.line_query import LineQuery
 from services.documents.asking.passages import LOG_KINDS, Scope, ids_of, list_files
-from services.documents.asking.plan import NameMention, Plan
+from services.documents.asking.plan import Limits, NameMention, Plan, Position
+from services.documents.asking.query_lines import resolve
 from services.documents.store.protocol import Document, LineWhere
 
 RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word
@@ -74,6 +75,80 @@ def _weaker_queries(plan: Plan, asked: LineQuery, others: Sequence[Document]) ->
     if others and (left.period or left.names):
         elsewhere = replace(left, documents=tuple(others))
         yield elsewhere, f"no entry of {list_files(asked.documents)} matched; other files were searched"
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """A query with the clauses of the question.
+
+    Attributes:
+        unread: the clauses that are not in it.
+        missing: why there is no answer, if certain: the entry that others come before or after is nowhere.
+    """
+
+    query: LineQuery
+    notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    missing: str = ""
+
+
+async def add_limits(scope: Scope, limits: Limits, query: LineQuery) -> Narrowed:
+    """Add the clauses of a question to a query: only lines before or after an entry, and none with certain texts."""
+    narrowed = await _without(scope, limits, query)
+    if limits.anchor is None or narrowed.unread:
+        return narrowed
+    return await _beside_anchor(scope, limits, limits.anchor, narrowed.query)
+
+
+async def _without(scope: Scope, limits: Limits, query: LineQuery) -> Narrowed:
+    """Exclude lines. A word that no line has excludes nothing: the files may have another one for it."""
+    for word in limits.words:
+        if not await scope.total(LineQuery(documents=query.documents, words=(word,)).where):
+            return Narrowed(query, unread=(limits.text,))
+    lacking: list[str] = []
+    for mention in limits.lacking:
+        form = await _find_spelling(scope, mention, query.documents) or (mention.text,)
+        if len(form) > 1:
+            return Narrowed(query, unread=(limits.text,))
+        lacking += form
+    return Narrowed(replace(query, none_of=tuple(lacking), words_none=limits.words), unread=limits.unread)
+
+
+async def _beside_anchor(scope: Scope, limits: Limits, anchor: Plan, query: LineQuery) -> Narrowed:
+    """Keep the lines on one side of an entry. Of several that may be meant, lines come before the first or after the
+    last, and a note says so; words that several lines have name none of them.
+    """
+    if anchor.lines and len(query.documents) == 1:
+        return _on_side(limits, query, *anchor.lines)
+    unread = Narrowed(query, unread=(limits.text,))
+    names = await find_names(scope, anchor, query.documents)
+    at = with_words(compile_query(anchor, query.documents, names), anchor)
+    if names.absent:
+        return replace(unread, missing=f"no entry mentions {', '.join(names.absent)}")
+    if not (at.levels or at.names or at.period or at.words or at.words_any):
+        return unread
+    at = await resolve(scope, at)
+    start = anchor.start_position or (Position.FIRST if limits.before else Position.LAST)
+    which = abs(anchor.ordinal or 1)
+    found = await scope.lines(at.where, which, last=start is Position.LAST)
+    guessed = found.total != 1 and anchor.words and not anchor.start_position
+    if guessed or len(found.per_document) > 1 or (anchor.words and not found.total):
+        return unread
+    if len(found.lines) < which:
+        only = f"only {found.total}" if found.total else "no"
+        return replace(unread, missing=f"there are {only} {at.description}")
+    line = found.lines[-1]
+    here = replace(query, documents=tuple(doc for doc in query.documents if doc.doc_id == line.doc_id))
+    notes: tuple[str, ...] = ()
+    if found.total > 1:
+        notes = (f"line {line.line_no} is taken of {found.total} {at.description}",)
+    elif anchor.words:
+        notes = (f"line {line.line_no} is taken for {anchor.question}",)
+    return replace(_on_side(limits, here, line.line_no, line.line_no), notes=notes)
+
+
+def _on_side(limits: Limits, query: LineQuery, first: int, last: int) -> Narrowed:
+    return Narrowed(replace(query, last=first - 1) if limits.before else replace(query, first=last + 1))
 
 
 async def count_each(scope: Scope, asked: LineQuery) -> str:

@@ -21,7 +21,7 @@ from services.documents.asking.passages import (
     logs_of,
     names_of,
 )
-from services.documents.asking.plan import Aggregate, NameMention, Plan, Position
+from services.documents.asking.plan import Aggregate, Limits, NameMention, Plan, Position
 from services.documents.asking.query_lines import STORED, find_lines, group_counts, resolve
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
@@ -179,8 +179,11 @@ async def find_exact(scope: Scope, plan: Plan, k: int) -> Findings | None:
     """Answer by exact conditions. None: the question has none, so that passages have to be ranked."""
     plan = await _reread_unknown_file(scope, plan)
     documents = scope.named_documents(plan)
-    if plan.lines is not None:
-        found = await _lines(scope, plan, plan.lines, documents[:k])
+    lines = plan.limits.main.lines if plan.limits else plan.lines
+    if lines is not None:
+        found = await _lines(scope, plan, lines, documents[:k])
+    elif plan.limits:
+        found = await _by_conditions(scope, plan, documents, k)
     else:
         found = await find_in_whole_files(scope, plan, documents, k) or await _by_conditions(scope, plan, documents, k)
     if found is None:
@@ -252,6 +255,7 @@ async def _note_unmet_conditions(scope: Scope, plan: Plan, doc: Document, first:
 
 
 async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Findings | None:
+    limits, whole, plan = plan.limits, plan, plan.limits.main if plan.limits else plan
     named = await conditions.find_names(scope, plan, documents)
     if named.absent:
         elsewhere = await conditions.find_names_elsewhere(scope, plan, documents)
@@ -261,7 +265,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
             return Findings(missing=missing, count=0 if plan.asks_how_many else None, notes=notes, searched_files=names)
         named, documents = elsewhere
     logs = logs_of(documents)
-    if plan.period and not named.found and await _asks_about_tables(scope, plan, documents):
+    if plan.period and not named.found and not limits and await _asks_about_tables(scope, plan, documents):
         return await rows_at(scope, plan, documents, k)
     if not logs:
         # The question puts entries of a level in order or counts them, and there are no entries.
@@ -272,10 +276,15 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
         named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
-    if not (_has_conditions(plan, named) or components):
-        words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
-        return await _by_words(scope, plan, LineQuery(documents=logs, words=words), k) if words else None
-    asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
+    by_words = not (_has_conditions(plan, named) or components)
+    words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
+    asked = LineQuery(documents=logs, words=words)
+    if not by_words:
+        asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
+    if limits and (words or not by_words):
+        return await _within(scope, whole, replace(limits, main=plan), asked, k, named.notes)
+    if by_words:
+        return await _by_words(scope, plan, asked, k) if words else None
     fit, total, notes = asked, 0, ()
     if plan.asks_how_many:
         total = await scope.total(asked.where)
@@ -285,6 +294,43 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     found = await _answer_from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
     # A name in files other than logs is searched there.
     return None if found and found.missing and named.found and len(logs) < len(documents) else found
+
+
+async def _within(
+    scope: Scope, whole: Plan, limits: Limits, asked: LineQuery, k: int, notes: tuple[str, ...]
+) -> Findings | None:
+    """Answer a question with clauses. `whole`: its plan; `asked`: the query for its main part."""
+    narrowed = await conditions.add_limits(scope, limits, asked)
+    plan, query, notes = limits.main, narrowed.query, (*notes, *narrowed.notes)
+    query = conditions.with_words(query, plan) if plan.words else query
+    if narrowed.missing:
+        return Findings(missing=narrowed.missing, notes=notes)
+    total = await scope.total(query.where)
+    if not narrowed.unread:
+        # A clause limits what the words say: without them it is another question.
+        fits = total or not plan.words
+        return await _answer_from(scope, plan, query, query, total, k, notes) if fits else None
+    if plan.position or plan.asks_for_number:
+        bare = bool(plan.position) or query == LineQuery(documents=asked.documents) or (plan.words and not total)
+        return None if bare else await _show_uncounted(scope, query, k, narrowed.unread, notes)
+    if asked.names or asked.period:
+        notes = (*notes, f"found without regard to: {', '.join(narrowed.unread)}")
+        return await _answer_from(scope, plan, asked, asked, await scope.total(asked.where), k, notes)
+    only_anchor = not (limits.lacking or limits.words or limits.unread or whole.position)
+    # Words behind "before" and "after" may be what the line says.
+    unlimited = replace(whole, limits=None)
+    return await _by_conditions(scope, unlimited, scope.named_documents(whole), k) if only_anchor else None
+
+
+async def _show_uncounted(
+    scope: Scope, query: LineQuery, k: int, uncounted: Sequence[str], notes: tuple[str, ...]
+) -> Findings:
+    """Show some lines, and no number, where the number that is asked for cannot be told."""
+    found = await scope.lines(query.where, k)
+    if not found.total:
+        return Findings(missing=f"there are no {query.description}", count=0, notes=notes)
+    note = f"asked and not computed: {', '.join(uncounted)}. Shown are {query.description}"
+    return await scope.passages_with(found.lines, k, (*notes, note))
 
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
@@ -339,7 +385,7 @@ async def _answer_from(
         return Findings(
             missing=f"there are no {asked.description}", count=0 if plan.asks_how_many else None, notes=notes
         )
-    if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
+    if plan.asks_for_number:
         return await _count(scope, plan, kept, notes, k)
     sure, dropped = bool(kept.names or kept.period), kept != asked
     if plan.words and (total > k or not sure):
@@ -373,7 +419,7 @@ async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: t
         return await scope.passages_with(lines[-1:] if plan.ordinal else lines, k, notes)
     if plan.asks_for_neighbour and (where.holding or where.severities or plan.period or plan.start_position):
         return await scope.passage_beside_match(where, plan, notes)
-    some = await scope.lines(where, MANY)
+    some = await scope.lines(where, MANY, last=asked.last is not None)  # the nearest first
     lines = some.lines
     if plan.severity and not where.severities:
         # "Errors" in passing is no condition: entries of that level go first.
@@ -389,24 +435,29 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
     """Count the lines that fit, in the groups of the question: over whole files, never over the passages that are
     shown. None: its words are not about lines.
     """
+    dropped = ""
     if plan.words:
         narrower = conditions.with_words(asked, plan)
         if await scope.total(narrower.where):
             asked = narrower
+        elif plan.distinct and plan.group_keys:
+            return None
         elif not plan.asks_how_many or plan.level_is_condition or plan.mentions or plan.grouped_by or plan.group_keys:
-            notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
+            dropped = f" (counted without regard to: {', '.join(plan.words)})"
         elif len(plan.words) > 1 or not plan.counts_mentions:
             return None
         else:
             return Findings(missing=f"there are no {narrower.description}", count=0, notes=notes)
     found = await find_lines(scope, replace(asked, order="file", limit=min(k, EXAMPLES)))
-    facts = [f"{asked.description}: {found.messages}"]
+    facts = [f"{asked.description}{dropped}: {found.messages}"]
     if found.messages > found.lines:
         said = number_of(len(found.repeats), "line says", "lines say")
         notes = (*notes, f'{said} "message repeated n times", and counts n times: {found.lines} lines')
     if len(asked.documents) > 1:
         facts += [f"{doc.filename}: {found.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
     different, uncounted = await _count_groups(scope, plan, asked, facts)
+    if plan.distinct and different is None:
+        return await _show_uncounted(scope, asked, k, [f"different values of {key}" for key in plan.group_keys], notes)
     total, notes = found.messages if different is None else different, (*notes, *uncounted)
     if plan.asks_how_many and _asks_for_a_number_alone(plan):
         names = names_of(asked.documents)
@@ -433,8 +484,12 @@ async def _count_groups(
             facts.insert(0, f"different values of {column}: {different}")
     notes: tuple[str, ...] = ()
     for key in plan.group_keys:
-        groups, _ = await group_counts(scope, replace(asked, key=key), "key")
+        groups, without = await group_counts(scope, replace(asked, key=key), "key")
         facts += [f"by {key}: {_list_groups(groups)}"] if groups else []
+        if groups and plan.distinct:
+            different = len(groups)
+            notes = (*notes, f"{number_of(without, 'line names', 'lines name')} no {key}") if without else notes
+            facts.insert(0, f"different values of {key}: {different}")
         notes = notes if groups else (*notes, f"asked and not computed: numbers by {key}")
     return different, notes
 

@@ -119,12 +119,15 @@ class LineQuery:
     none_of: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # all of these, in any form; `words_any`: one of them
     words_any: tuple[str, ...] = ()
+    words_none: tuple[str, ...] = ()  # none of these
     names: tuple[str, ...] = ()  # the texts as the question writes them
     regex: Pattern | None = None
     levels: tuple[tuple[str, ...], ...] = ()  # each level, followed by its other names
     components: tuple[str, ...] = ()
     period: Period | None = None
     line: int | None = None
+    first: int | None = None  # with `last`: the lines from one to the other
+    last: int | None = None
     before: int = 0
     after: int = 0
     mode: Mode = "list"
@@ -141,8 +144,8 @@ class LineQuery:
         period = self.period or Period("")
         return LineWhere(
             ids_of(self.documents),
-            first=self.line,
-            last=self.line,
+            first=self.first if self.line is None else self.line,
+            last=self.last if self.line is None else self.line,
             clocks=period.clocks,
             days=period.days,
             instants=period.instants,
@@ -153,6 +156,7 @@ class LineQuery:
             lacking=self.none_of,
             words=self.words,
             words_any=self.words_any,
+            words_none=self.words_none,
         )
 
     @property
@@ -166,8 +170,11 @@ class LineQuery:
             (", ".join(self.components), "written by {}"),
             (", ".join(self.words), "with the words {}"),
             (" or ".join(self.words_any), "with the words {}"),
+            (" or ".join((*self.none_of, *self.words_none)), "without {}"),
             (self.period.text if self.period else "", "{}"),
             (list_files(self.documents), "in {}"),
+            ("" if self.last is None else str(self.last + 1), "before line {}"),
+            ("" if self.first is None else str(self.first - 1), "after line {}"),
         )
         return " ".join(form.format(value) for value, form in said if value)
 

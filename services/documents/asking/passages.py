@@ -169,10 +169,13 @@ class Scope:
         `plan.position`.
         """
         latest = (plan.start_position or plan.position) in {Position.LAST, Position.NEXT}
-        found = (await self.lines(where, 1, last=latest)).lines
-        if not found:
+        matching = await self.lines(where, 1, last=latest)
+        if not matching.lines:
             return Findings(missing="there is no such entry", notes=notes)
-        beside = await self.passage_beside(found[0].doc_id, found[0].line_no, plan.position, plan.side_lines)
+        found = matching.lines[0]
+        if matching.total > 1 and not plan.start_position:
+            notes = (*notes, f"line {found.line_no} is taken of {matching.total} entries that fit")
+        beside = await self.passage_beside(found.doc_id, found.line_no, plan.position, plan.side_lines)
         return replace(beside, notes=(*notes, *beside.notes))
 
     async def passage_beside(self, doc_id: str, line_no: int, side: Position | None, steps: int = 1) -> Findings:

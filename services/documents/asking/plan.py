@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from services.documents import limits
-from services.documents.asking import grammar, times
-from services.documents.asking.grammar import FILE_NAME, ONE_LEVEL, SOME, Phrase, Reading
+from services.documents.asking import clauses, grammar, times
+from services.documents.asking.grammar import FILE_NAME, ONE_LEVEL, SOME, Kind, Phrase, Reading
 from services.documents.asking.times import Period
 from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, asks_for_lines, number_of
 from services.documents.store.protocol import Document
@@ -322,6 +322,16 @@ _WRITER = re.compile(
 
 
 _OR = re.compile(r",?\s*(?:and/)?or(?:\s+(?:the|an?))?", re.IGNORECASE)
+_LIST = re.compile(
+    r"\s*+(?:,\s*+(?:\b(?:and|or|nor)\b)?|\b(?:and|or|nor)\b)\s*+(?:(?:the|an?|about|with|from)\s++)*+", re.IGNORECASE
+)
+# fmt: off
+_SAYS_MORE: frozenset[Kind] = frozenset({
+    "time", "line", "around", "steps_next", "steps_previous", "distinct", "grouped", "groups", "count", "began",
+    "stopped", "nth", "next", "previous", "first", "last",
+})
+# fmt: on
+_DIFFERENT = re.compile(r"\b(?:different|distinct|unique)\s+(?P<noun>[a-z]\w{2,20})\b", re.IGNORECASE)
 _MANY = r"(?=[^?.]{0,80}\b(?:most|fewest|least)\b)"
 _GROUPED_BY = re.compile(
     rf"\b(?:which|what)\s+([a-z]\w{{2,20}})\b{_MANY}|\bfor\s+each\s+([a-z]\w{{2,20}})\b|\bper\s+([a-z]\w{{2,20}})\b"
@@ -386,6 +396,7 @@ class Plan:
     words: tuple[str, ...] = ()  # all other words that say what the question is about
     any_is_enough: bool = False  # True if one name, or one word if there are no names, is enough: "A or B"
     group_keys: tuple[str, ...] = ()  # other things to count by, possibly the key of `key=value`: `user`
+    limits: Limits | None = None
 
     @property
     def identifiers(self) -> tuple[str, ...]:
@@ -398,6 +409,10 @@ class Plan:
     @property
     def asks_how_many(self) -> bool:
         return self.aggregate is Aggregate.COUNT
+
+    @property
+    def asks_for_number(self) -> bool:
+        return self.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}
 
     @property
     def asks_first_or_last(self) -> bool:
@@ -426,23 +441,92 @@ class Plan:
             "aggregate": self.aggregate.value if self.aggregate else None,
             "grouped_by": list(self.grouped_by),
             "words": list(self.words),
+            "limits": self.limits.text if self.limits else None,
         }
         return {name: value for name, value in facts.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The clauses of a question that limit which lines are meant, such as "before the FATAL entry, not about login".
+
+    Attributes:
+        main: the question without them.
+        text: the clauses in words.
+        anchor: the entry that the lines come `before` or after.
+        lacking: the names, and `words` the words, of what lines must not hold.
+        unread: clauses that no query can say.
+    """
+
+    main: Plan
+    text: str
+    anchor: Plan | None = None
+    before: bool = False
+    lacking: tuple[NameMention, ...] = ()
+    words: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def plan(question: str, documents: Sequence[Document]) -> Plan:
     """Read a question. `documents`: the documents to search, for the names of files."""
     files = find_files(question, documents)
-    understood = plan_without_files(grammar.read(files.rest), stem_words(documents))
-    return replace(
-        understood,
-        question=question,
-        text=" ".join(files.rest.split()) or question,
-        doc_ids=files.doc_ids,
-        file=" and ".join(files.named) or None,
-        unknown_file=files.unknown,
-        writer_names=tuple(found[1] or found[2] for found in _WRITER.finditer(question)),
-    )
+    reading, file_words = grammar.read(files.rest), stem_words(documents)
+
+    def of_these_files(understood: Plan, text: str, rest: str) -> Plan:
+        return replace(
+            understood,
+            question=question,
+            text=" ".join(rest.split()) or question,
+            doc_ids=files.doc_ids,
+            file=" and ".join(files.named) or None,
+            unknown_file=files.unknown,
+            writer_names=tuple(found[1] or found[2] for found in _WRITER.finditer(text)),
+        )
+
+    understood = of_these_files(plan_without_files(reading, file_words), question, files.rest)
+    said = clauses.split(reading)
+    if said is None:
+        return understood
+    main = of_these_files(plan_without_files(grammar.read(said.main), file_words), said.main, said.main)
+    return replace(understood, limits=_limits(main, said, file_words))
+
+
+def _limits(main: Plan, said: clauses.Clauses, file_words: frozenset[str]) -> Limits | None:
+    """Read the clauses of a question. None: it only asks what is beside an entry, or whether there is none."""
+    bare = not (main.level_is_condition or main.mentions or main.asks_first_or_last or main.aggregate)
+    other = said.excluded or any(not clause.lower().startswith("no ") for clause in said.unread)
+    if bare and not other and not (said.anchor and said.unread):
+        return None  # "were there no errors?"
+    lacking: list[NameMention] = []
+    words: list[str] = []
+    unread = list(said.unread)
+    for clause, what in said.excluded:
+        items = _listed(grammar.read(what), file_words)
+        lacking += [item for item in items if isinstance(item, NameMention)]
+        words += [item for item in items if isinstance(item, str)]
+        unread += [] if items else [clause]
+    anchor = plan_without_files(grammar.read(said.anchor), file_words) if said.anchor else None
+    if anchor and anchor.aggregate:
+        anchor, unread = None, [*unread, said.text]
+    return Limits(main, said.text, anchor, said.before, tuple(lacking), tuple(words), tuple(unread))
+
+
+def _listed(reading: Reading, file_words: frozenset[str]) -> tuple[NameMention | str, ...]:
+    """Return what a clause lists: names, levels as they are written, and words. Empty: it says more than a list."""
+    items: list[tuple[Phrase, NameMention | str]] = []
+    for piece in reading.pieces:
+        level = [_core(item) for item in _items(reading.text, piece)] if piece.kind == "levels" else []
+        words = list(_words(reading, [piece], file_words))
+        if name := read_mention(piece):
+            items.append((piece, name))
+        elif level and _core(next(_items(reading.text, piece))).isupper():
+            items += [(piece, NameMention(text, required=True)) for text in level]
+        elif piece.kind in _SAYS_MORE or len(words) > 1:
+            return ()
+        elif words:
+            items.append((piece, words[0]))
+    gaps = (reading.text[one.end : other.start] for (one, _), (other, _) in pairwise(items) if one is not other)
+    return tuple(item for _, item in items) if all(map(_LIST.fullmatch, gaps)) else ()
 
 
 def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset()) -> Plan:
@@ -455,7 +539,9 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
     ordinal = next(map(_ordinal, reading.of("nth")), None)
     start = _first_or_last(reading) or (ordinal and (Position.FIRST if ordinal > 0 else Position.LAST)) or None
     columns = [piece.text for piece in reading.of("distinct") or reading.of("grouped")]
-    keys = tuple(_other_groups(reading.text))
+    different = None if reading.has("distinct") or not reading.has("count") else _DIFFERENT.search(reading.text)
+    keys = (different["noun"].lower().removesuffix("s"),) if different else tuple(_other_groups(reading.text))
+    known = file_words.union(keys, different[0].lower().split() if different else ())
     units = [_UNIT.match(reading.text, piece.end) for piece in reading.of("count", "list")]
     return Plan(
         reading.text,
@@ -470,14 +556,14 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
         by_time=any(_BY_TIME.match(piece.text) for piece in reading.of("first", "last")),
         aggregate=_aggregate(reading),
         grouped_by=tuple(column for column, said in _COLUMN.items() if any(map(said.search, columns))),
-        distinct=reading.has("distinct"),
+        distinct=reading.has("distinct") or different is not None,
         unit=next((_UNITS[found[1].lower()] for found in units if found), None),
         start_position=start,
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
         any_is_enough=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
         group_keys=keys,
-        words=tuple(dict.fromkeys(_words(reading, unread, file_words.union(keys)))),
+        words=tuple(dict.fromkeys(_words(reading, unread, known))),
     )
 
 

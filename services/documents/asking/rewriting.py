@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from services.documents.asking import grammar
+from services.documents.asking import clauses, grammar
 from services.documents.asking.grammar import Kind, Phrase
 from services.documents.asking.passages import Citation
 from services.documents.asking.plan import NameMention, Position, lines_around, plan_without_files, read_mention
@@ -125,7 +125,7 @@ def _is_only_a_fact(asked: _FollowUp) -> bool:
 
 async def resolve(question: str, context: ConversationContext | None, rewriter: Rewriter | None) -> ResolvedQuestion:
     """Return `question` in a form that can be searched."""
-    await grammar.prepare()
+    await clauses.prepare()
     asked = _FollowUp(question)
     if context is None or not (context.turns or context.citations) or not _needs_context(asked):
         return ResolvedQuestion(question, question)

@@ -300,6 +300,7 @@ class LineWhere:
     lacking: tuple[str, ...] = ()  # none of these, likewise
     words: tuple[str, ...] = ()  # all of these, as words in any form
     words_any: tuple[str, ...] = ()  # one of these at least, likewise
+    words_none: tuple[str, ...] = ()  # none of these, likewise
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,6 +298,8 @@ def _conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
     # The word index is faster than reading the lines.
     for words in _word_queries(where):
         yield "l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)", (words,)
+    if words := _one_of(where.words_none):
+        yield "l.line_row NOT IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)", (words,)
     for needle in where.holding:
         yield "holds(l.text, ?)", (needle,)
     if where.holding_any:
@@ -320,11 +322,17 @@ def _word_queries(where: LineWhere) -> Iterator[str]:
     """Yield queries of the word index."""
     if words := [word for text in (*where.holding, *where.words) for word in tokenizer.smallest_tokens(text)]:
         yield match_of(words)
-    if forms := [found for word in where.words_any if (found := tokenizer.smallest_tokens(word))]:
-        yield " OR ".join(f"({match_of(found)})" for found in forms)
+    if words := _one_of(where.words_any):
+        yield words
     either = list(map(tokenizer.smallest_tokens, where.holding_any))
     if either and all(either):
         yield " OR ".join(f"({match_of(words)})" for words in either)
+
+
+def _one_of(words: Sequence[str]) -> str:
+    """Return a query of the word index for lines with one of the words; empty if they have no letters."""
+    forms = [found for word in words if (found := tokenizer.smallest_tokens(word))]
+    return " OR ".join(f"({match_of(found)})" for found in forms)
 
 
 def _day(span: tuple[str, str] | None) -> str:
