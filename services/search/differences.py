@@ -66,7 +66,7 @@ _PAUSES = frozenset(".,;:!?()\n")
 _SIDED_PARTICLES = frozenset({"in", "out", "up"})
 _WORDS_TO_VERB = 3
 _DIRECTIONS = {"into": "to", "onto": "to", "by": "with"} | {
-    each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "while", "or")
+    each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "while", "instead", "or")
 }
 """Words that lead to another thing, each with the direction that it stands for."""
 _REVERSED = (("from", "to"), ("before", "after"))
@@ -281,34 +281,63 @@ def _swaps_roles(question: str, earlier: str) -> bool:
 _NEGATES = lazy_pattern(rf"{_NOT}(?!\s+let\b)", re.IGNORECASE)
 """But what "won't let me" is trouble, and asked for without a "not" as well."""
 _JUDGED = lazy_pattern(
-    r"\b(?:is|isn['’]t|was|be)\s+(?:it|this|that)\s+(?:\w{1,20}\s+)?(safe|right|wrong|normal|necessary|recommended|best|legal"
+    r"\b(?:is|isn['’]t|was|be)\s+(?:it|this|that)\s+(?:\w{1,20}\s+)?(safe|dangerous|risky|harmful|right|wrong|normal|necessary|recommended|best|legal"
     r"|bad|good|ok|okay|required|enough)\b",
     re.IGNORECASE,
 )
 _ASKS_FOR = lazy_pattern(
     r"^[^\w\n]{0,9}(?:(?:and|but|so|also|ok|please|well)[^\w\n]{1,9})?"
-    r"(?:(how\s+(?:often|long|soon)|when)|(how\s+(?:many|much))|(why)|(who(?:m|se)?))\b",
+    r"(?:(how\s+(?:often|long|soon)|when)|(how\s+(?:many|much))|(why)|(who(?:m|se)?)|(what\s+happens))\b",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A time, a number, a reason, or somebody."""
+"""A time, a number, a reason, somebody, or what follows."""
+_HOW_TO = lazy_pattern(
+    r"\bhow\s+(?:(?:do|can|could|should|would|must|may)\s+(?:i|we|you|one)|to)\s+(\w+)\s*((?:[\w'’+#-]+\s*){0,4})",
+    re.IGNORECASE,
+)
+"""How something is done: the verb, and what stands behind it."""
 _EVERYTHING = frozenset({"all", "every", "everyone", "everybody", "everything", "whole", "entire"})
 
 
 def _is_asked_otherwise(question: str, earlier: str, answer: str) -> bool:
-    """Return True if one of two questions negates what the other does not, if they ask for things of different kinds,
-    or if one asks for a judgement ("is it safe to …"); also if the earlier one is about something particular ("a
-    blocked account") and the other about all of its kind. An earlier one that only reports something is taken as it is.
+    """Return True if two questions that share their words ask for other things.
+
+    - One negates what the other does not, asks for a judgement ("is it safe to …"), or does without something.
+    - They ask for things of different kinds: why, when, who, how many.
+    - One asks how to undo or avoid what the other asks how to do, or to do it to another thing.
+    - The earlier one is about something particular ("a blocked account"), and the other about all of its kind.
+
+    An earlier one that only reports something is taken as it is.
     """
     asked, before = ("\n".join(asking_sentences(without_greeting(text))[0]) for text in (question, earlier))
     if not asked or not before:
         return False
-    judged = {each.lower() for each in _JUDGED.findall(asked)} != {each.lower() for each in _JUDGED.findall(before)}
-    kinds, other_kinds = ({each.lastindex for each in _ASKS_FOR.finditer(text)} for text in (asked, before))
-    if judged or (kinds and other_kinds and not kinds & other_kinds):
+    if _asks_for_another_kind(asked, before) or _is_wider(asked, before, answer):
+        return True
+    (act, thing), (earlier_act, _) = _act_in(asked), _act_in(before)
+    if act and act != earlier_act and earlier_act in terms(question):
+        return True
+    if act and act == earlier_act and thing and thing not in {*terms(earlier), *_told_in(answer)}:
         return True
     negated, denied = _negated_in(asked), _negated_in(before)
-    if (negated - denied) & {*terms(before), ""} or (denied - negated) & {*terms(asked), ""}:
-        return True
+    is_negated = (negated - denied) & {*terms(before), ""} or (denied - negated) & {*terms(asked), ""}
+    return bool(is_negated or _left_out(asked) - _left_out(f"{before}\n{answer}"))
+
+
+def _asks_for_another_kind(asked: str, before: str) -> bool:
+    """Return True if one question asks why and the other when, or only one for a judgement; or for any of these, where
+    the earlier one asks how the same is done.
+    """
+    kinds, other_kinds = ({each.lastindex for each in _ASKS_FOR.finditer(text)} for text in (asked, before))
+    judged, judged_before = ({each.lower() for each in _JUDGED.findall(text)} for text in (asked, before))
+    is_how = not other_kinds and _act_in(before)[0] in terms(asked)
+    return bool(kinds and (is_how or other_kinds) and not kinds & other_kinds) or judged != judged_before
+
+
+def _is_wider(asked: str, before: str, answer: str) -> bool:
+    """Return True if a question is about all of a kind, and the earlier one about some: by "all", or by a word that it
+    leaves out before a thing that both name.
+    """
     said = _EVERYTHING.intersection(_WORD_OR_PAUSE.findall(f"{before}\n{answer}".lower()))
     if not said and not _OWN.search(before) and _EVERYTHING.intersection(_WORD_OR_PAUSE.findall(asked.lower())):
         return True
@@ -316,6 +345,19 @@ def _is_asked_otherwise(question: str, earlier: str, answer: str) -> bool:
     words = [terms(word) for word in _WORD_OR_PAUSE.findall(before.lower())]
     described = {each[-1] for each, thing in itertools.pairwise(words) if each and thing and thing[0] in new}
     return new < old and not described.isdisjoint(old - new)
+
+
+def _act_in(text: str) -> tuple[str, str]:
+    """Return the verb of the first "how do I …" and the first term behind it ("make a backup": "backup"); "" each if
+    there is none.
+    """
+    found = _HOW_TO.search(_BACK_UP.sub("backup", text))
+    if found is None or found[1].lower() == "do":  # "how do I do that?"
+        return "", ""
+    act, *things = [*(terms(found[1]) or [found[1].lower()]), *terms(found[2])]
+    if things and act in {"do", "make"}:
+        act, *things = things
+    return act, next(iter(things), "")
 
 
 def _negated_in(text: str) -> set[str]:

@@ -170,6 +170,12 @@ def test_an_answer_that_a_doubted_one_may_have_replaced_is_not_sure(same_topic: 
         ("How do I reset the database of the press?", "How do I reset the staging database of the press?"),
         ("How do I delete the lever of all members?", "How do I delete the lever of a member?"),
         ("How do I reset the live production lever of the press?", "How do I reset the staging lever of the press?"),
+        ("How do I undo resetting the lever?", "How do I reset the lever?"),
+        ("I reset the lever by accident, how do I get it back?", "How do I reset the lever?"),
+        ("Who reset the lever?", "How do I reset the lever?"),
+        ("How do I reset a wheel of the lever?", "How do I reset the lever?"),
+        ("How do I reset the lever without oil?", "How do I reset the lever?"),
+        ("How do I pull levers instead of wheels?", "How do I pull wheels instead of levers?"),
     ],
 )
 def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: str) -> None:
@@ -210,6 +216,8 @@ def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: s
         ("How do I sort levers, wheels and presses?", "How do I sort presses, wheels and levers?"),
         ("How often is the lever pulled?", "When is the lever pulled?"),
         ("How do I reset the live production lever?", "Trouble with resetting the lever in production"),
+        ("I want to reset the lever, how do I do that?", "How do I reset the lever?"),
+        ("How do I reset the lever of the press?", "How do I reset the press lever?"),
     ],
 )
 def test_other_words_for_the_same_matter_cost_nothing(asked: str, earlier: str) -> None:
