@@ -120,7 +120,43 @@ _OWN_CASE = _any(
     r"(?:is|are|was|has|does|seems|looks|shows|says)\b",
 )
 """Remarks on what the asker has shown, which are of no use to others."""
-
+_WE_DID = r"\b(?:I|we)(?:['’]ve|\shave)?\s(?:just\s|now\s|already\s){0,2}"
+_FOR_ASKER = _any(
+    # What the team has done for the asker. What it changed for everybody ("we have fixed that in 4.2") names no "you".
+    rf"{_WE_DID}(?:sent|mailed|reset|refunded|credited|(?:un)?(?:blocked|banned|locked)|cancell?ed|deleted|removed|renewed|extended"
+    r"|upgraded|invited|added|created|fixed|(?:re)?activated|restored|approved|granted|issued|transferred|checked|changed)\b"
+    r"[^.!?\n]{0,80}\byou(?:rs?)?\b",
+    rf"{_WE_DID}(?:refunded|un(?:blocked|banned|locked))\b|\b(?:I|we)(?:['’]ve|\shave)\s(?:just\s)?reset\b",
+    r"\bhab(?:en?)?\b[^.!?\n]{0,40}\b(?:dir|dich|ihnen|sie|euch|deine?[mnrs]?|ihre?[mnrs]?|eure?[mnrs]?)\b[^.!?\n]{0,60}"
+    r"\b(?:zurückgesetzt|erstattet|überwiesen|(?:ent|ge)sperrt|freigeschaltet|gelöscht|storniert|verlängert|eingeladen|angelegt"
+    r"|aktiviert|ge(?:schickt|sendet|prüft|ändert))\b",
+    r"^\W*(?:done|erledigt)\s?[,.!:]",
+    # What has become of something of the asker's, told as such: not "if your account was blocked", "once your order was paid".
+    r"(?:^|\n|[.!?:;]\s|\b(?:because|but|as|sorry|unfortunately|like|see)\b)\W*your\s(?:\w+\s)?"
+    r"(?:account|order|card|invoice|payment|ticket|licen[cs]e|subscription|refund|parcel)\s(?:was|were|(?:has|have)\s(?:been|expired"
+    r"|ended|failed|bounced|arrived)|is\s(?:still|on\sits\sway|\w+\s(?:because|since|due))|ended|expired|bounced)\b",
+    r"\b(?:dein|ihre?|eure?r?|deine)\s(?:konto|account|bestellung|karte|rechnung|zahlung|ticket|lizenz|abo|paket)\s(?:wurde|war)\b",
+    r"\byours\s(?:is|was|has)\b|\bfor\syou\s(?:alone|only|personally)\b|(?:^|[.!?]\s)for\syou\b",
+    r"\bas\syou(?:['’]ve|\shave)?\s(?:told|wrote|said|asked)\b|\bwie\s(?:besprochen|vereinbart)\b"
+    r"|\b(?:agreed|discussed)\s(?:with\syou|on\sthe\sphone)\b",
+    # A secret: "your new key is QX7F-99PL". In "your code is 6 digits long" no long word has a digit.
+    r"\b(?:your(?:\snew)?|the\snew|(?:dein|ihr|das|der|die)\sneue[rs]?)\s(?:\w+\s)?(?:key|password|code|pin|licen[cs]e|token"
+    r"|one|schlüssel|passwort|kennwort|lizenz)\s(?:is|ist|lautet)\W{1,9}(?=\S*\d)\S{6}",
+)
+"""What is only for whoever asked: of no use to others, and private."""
+_FOR_NOW = _any(
+    r"\b(?:is|are|am|have|has|not|['’](?:s|re|m|ve))\b[^.!?\n]{0,40}\b(?:right\snow|at\sthe\smoment)\b"
+    r"(?!\s(?:of|when|that|the|you|it)\b)|\bim\s(?:moment|augenblick)\b(?!\sde[rs]\b)",
+    r"\b(?:today|tonight|tomorrow)\b(?!['’]s)|\bheute\b|(?<!guten\s)(?<!am\s)\b(?-i:morgen)\b",
+    r"(?<!in\s)(?<!for\s)\bthis\s(?:morning|afternoon|evening|weekend|week)\b(?!['’]s)|\bnext\s(?:week|month)\b"
+    r"|\b(?:diese|nächste)[rn]?\swoche\b",
+    # "From Monday until Friday" holds each week.
+    r"(?<!day\s)\b(?:until|by|this|next)\s(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
+    r"|(?<!tag\s)\bbis\s(?:mon|diens|donners|frei|sams|sonn)tag\b",
+    r"\b(?:we|I)(?:['’](?:re|m)|\s(?:are|am))\s(?:\w+\s)?working\son\s(?:it|this|that|a\sfix)\b|\bwir\sarbeiten\sdaran\b",
+    r"\b(?:will|should)\sbe\sback\s(?:at|by|in|soon|on)\b",
+)
+"""What holds on the day on which it is said."""
 
 _FORMALITY = lazy_pattern(
     r"(?:ok(?:ay)?|hm+|hi|hello|hey|sure|sorry"
@@ -181,6 +217,16 @@ def is_answer(text: str) -> bool:
     if _LINK_OR_CODE.search(text):
         return True
     return len(_WORD.findall(text)) >= _MIN_WORDS and len(set(terms(words_to_search(text)))) >= _MIN_TERMS
+
+
+def holds_for_all(text: str) -> bool:
+    """Return whether a message of the team may be told to everybody who asks the same, at any time. False for what it
+    says of the asker's own case ("I refunded your order", "your new key is …") and for what holds on that day only
+    ("down at the moment", "until Friday"), as far as English and German words show it.
+    """
+    text = _OPENING.sub("", _without_addressee(text), count=1)
+    prose = _LINK_OR_CODE.sub("", "\n".join(_split_code(text)[::2]))
+    return not (_FOR_ASKER.search(text) or _FOR_NOW.search(prose))
 
 
 def _split_code(text: str) -> list[str]:
