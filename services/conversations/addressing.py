@@ -54,8 +54,8 @@ async def find_addressees(
     The user is certain if the message replies to one of theirs, or begins with a mention of them, and all that they
     ask is there: not deleted, not withheld, and written before the answer was begun (`seconds_to_answer`). With neither
     reply nor mention, nobody else may have written in the place, and no colleague may have asked something since. A
-    message that mentions anybody else is certain to nobody. The question must be one message with nothing but words, and
-    so must each answer to it up to that one. Names that are typed decide nothing.
+    message that mentions anybody else is certain to nobody. The question must be one message with nothing but words,
+    and so must each answer to it until then. Names that are typed decide nothing.
 
     `messages`: those that are captured with their words, in order of id; a user's as it read before the next one of the
     team, so that a later one is not certain to be to it if it was edited meanwhile. `types`: of all messages, by id.

@@ -130,9 +130,9 @@ _FOR_ASKER = _any(
     r"\bhab(?:en?)?\b[^.!?\n]{0,40}\b(?:dir|dich|ihnen|sie|euch|deine?[mnrs]?|ihre?[mnrs]?|eure?[mnrs]?)\b[^.!?\n]{0,60}"
     r"\b(?:zurückgesetzt|erstattet|überwiesen|(?:ent|ge)sperrt|freigeschaltet|gelöscht|storniert|verlängert|eingeladen|angelegt"
     r"|aktiviert|ge(?:schickt|sendet|prüft|ändert))\b",
-    r"^\W*(?:done|erledigt)\s?[,.!:]",
-    # What has become of something of the asker's, told as such: not "if your account was blocked", "once your order was paid".
-    r"(?:^|\n|[.!?:;]\s|\b(?:because|but|as|sorry|unfortunately|like|see)\b)\W*your\s(?:\w+\s)?"
+    r"^\W{0,9}(?:done|erledigt)\s?[,.!:]",
+    # What has become of something of the asker's, but not "if your account was blocked", "once your order was paid".
+    r"(?:^|\n|[.!?:;]\s|\b(?:because|but|as|sorry|unfortunately|like|see)\b)\W{0,9}your\s(?:\w+\s)?"
     r"(?:account|order|card|invoice|payment|ticket|licen[cs]e|subscription|refund|parcel)\s(?:was|were|(?:has|have)\s(?:been|expired"
     r"|ended|failed|bounced|arrived)|is\s(?:still|on\sits\sway|\w+\s(?:because|since|due))|ended|expired|bounced)\b",
     r"\b(?:dein|ihre?|eure?r?|deine)\s(?:konto|account|bestellung|karte|rechnung|zahlung|ticket|lizenz|abo|paket)\s(?:wurde|war)\b",
