@@ -314,7 +314,7 @@ class Exchange:
         context: the earlier question to which this one refers ("and on Windows?"); empty if it stands on its own.
         statement: all of the team's words.
         answer: the team's messages to the asker, whole, but for formalities; empty if none of them answers
-            (`services.search.statements`), if one is for the asker or the day alone (`services.search.holds_for_all`),
+            (`services.search.statements`), if one does not hold for everybody (`services.search.holds_for_all`),
             or if a needed question is missing (`ConversationKind.needs_question`). With an empty answer, the extractive
             curator neither files the pair nor names a topic after it, and search finds it but does not quote it
             (`read_topic`).

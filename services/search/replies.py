@@ -28,6 +28,7 @@ _WORD = lazy_pattern(r"[^\W_]+")
 _LINK_OR_CODE = lazy_pattern(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$#] ?\S", re.MULTILINE)
 _ADDRESS = lazy_pattern(r"<?https?://\S+")
 _BLANK_LINES = lazy_pattern(r"\n{3,}")
+_FILE = lazy_pattern(r"^\[(?:image|file): ", re.MULTILINE)
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
 _CLOSING_MARKS = " )\"'*_~"
 
@@ -220,10 +221,13 @@ def is_answer(text: str) -> bool:
 
 
 def holds_for_all(text: str) -> bool:
-    """Return whether a message of the team may be told to everybody who asks the same, at any time. False for what it
-    says of the asker's own case ("I refunded your order", "your new key is …") and for what holds on that day only
-    ("down at the moment", "until Friday"), as far as English and German words show it.
+    """Return whether the text of a message of the team may be told to everybody who asks the same, at any time. False
+    for what it says of the asker's own case ("I refunded your order", "your new key is …") and for what holds on that
+    day only ("down at the moment", "until Friday"), as far as English and German words show it; and if the message has
+    a file, without which it may mean nothing.
     """
+    if _FILE.search(text):
+        return False
     text = _OPENING.sub("", _without_addressee(text), count=1)
     prose = _LINK_OR_CODE.sub("", "\n".join(_split_code(text)[::2]))
     return not (_FOR_ASKER.search(text) or _FOR_NOW.search(prose))
