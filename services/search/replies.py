@@ -154,10 +154,12 @@ _FOR_ASKER = _words(
 """What is only for whoever asked: of no use to others, and private."""
 _DONE = _begins(r"(?:done|erledigt)\s?[,.!:]")
 _FOR_NOW = _words(
-    r"(?:is|are|am|have|has|not|['’](?:s|re|m|ve|t))\b[^.!?\n]{0,40}\b(?:right\snow|at\sthe\smoment)\b"
-    r"(?!\s(?:of|when|that|the|you|it)\b)|im\s(?:moment|augenblick)\b(?!\sde[rs]\b)",
+    # "If you are logged in at the moment" is said in general.
+    r"(?<!you)(?<!you\s)(?:is|are|am|have|has|not|['’](?:s|re|m|ve|t))\b[^.!?\n]{0,40}\b(?:right\snow|at\sthe\smoment)\b"
+    r"(?!\s(?:of|when|where|that|the|you|it)\b)|im\s(?:moment|augenblick)\b(?!\sde[rs]\b)",
     r"(?:today|tonight|tomorrow)\b(?!['’]s)|heute\b|(?-i:morgen)\b(?<!guten.morgen)(?<!am.morgen)",
-    r"this\s(?<!in.this.)(?<!for.this.)(?:morning|afternoon|evening|weekend|week)\b(?!['’]s)|next\s(?:week|month)\b"
+    r"this\s(?<!in.this.)(?<!for.this.)(?:morning|afternoon|evening|weekend)\b(?!['’]s)"
+    r"|(?:back|out|closed|ready|fixed|released|available|online|com(?:es?|ing))\s(?:again\s)?(?:this|next)\s(?:week|month)\b"
     r"|(?:diese|nächste)[rn]?\swoche\b",
     # "From Monday until Friday" holds each week.
     r"(?:until|by|this|next)\s(?<!day.until.)(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"

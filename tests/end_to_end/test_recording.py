@@ -104,7 +104,8 @@ async def test_the_titles_of_forum_posts_that_opted_out_are_not_in_a_recording(
     forum, ada = discord_server.add_forum("posts"), discord_server.add_member("ada")
     bot = await start(LiveOptions(record=recording))
     for title, text in (("secret-1 !nobot", "secret-2"), ("secret-3", "secret-4 !nobot"), ("open-1", "open-2")):
-        await bot.until_ended(await discord_server.forum_post(forum, ada, title, text))
+        post = await discord_server.forum_post(forum, ada, title, text)
+        await bot.until_ended(*discord_server.history(post))
     assert await bot.stop() == 0
     assert set(re.findall(r"(?:secret|open)-\d", recording.read_text())) == {"open-1", "open-2"}
 
