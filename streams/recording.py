@@ -148,13 +148,11 @@ class Recorder:
 
     def write(self, dispatch: Dispatch) -> None:
         """Append one dispatch. Its attachments are saved in the background."""
-        cleared = self._clearing.filter(dispatch)
-        if cleared is None:
-            return
-        self._append(cleared)
-        if self._download is not None and cleared.t == "MESSAGE_CREATE":
-            for file in read_message(cleared.d).attachments:
-                self._save_soon(self._download, file)
+        for cleared in self._clearing.filter_new(dispatch):
+            self._append(cleared)
+            if self._download is not None and cleared.t == "MESSAGE_CREATE":
+                for file in read_message(cleared.d).attachments:
+                    self._save_soon(self._download, file)
 
     async def close(self, within: float = CLOSING_SECONDS) -> None:
         """Wait for downloads, `within` seconds at most or until cancelled; leave out the rest; then close the file."""

@@ -54,8 +54,8 @@ async def find_addressees(
     The user is certain if the message replies to one of theirs, or begins with a mention of them, and all that they
     ask is there: not deleted, not withheld, and written before the answer was begun (`seconds_to_answer`). With neither
     reply nor mention, nobody else may have written in the place, and no colleague may have asked something since. A
-    message that mentions anybody else is certain to nobody. The question must be one message with nothing but words.
-    Names that are typed decide nothing.
+    message that mentions anybody else is certain to nobody. The question must be one message with nothing but words,
+    and no answer to it up to this one may have parts that are not read. Names that are typed decide nothing.
 
     `messages`: those that are captured with their words, in order of id; a user's as it read before the next one of the
     team, so that a later one is not certain to be to it if it was edited meanwhile. `types`: of all messages, by id.
@@ -66,6 +66,7 @@ async def find_addressees(
     captured = {message.id: message for message in messages}
     first_asked = min((each for each, kind in types.items() if kind is AuthorType.COMMUNITY_USER), default=None)
     new, changed = set[int](), set[int]()  # since the last message of the team; and edited after the next one
+    shown = set[int]()  # messages of users that were answered with what nothing here reads
     asking_id = 0  # who of the team has asked something since the last message of a user
     for message in messages:
         if types[message.id] is AuthorType.COMMUNITY_USER:
@@ -92,6 +93,10 @@ async def find_addressees(
             read_until = snowflake_at(message.at - READING_SECONDS)
         question = {each for each in asked if each < read_until}
         if question and question.issubset(known) and _asks_alone(question, captured, types, message, title_above):
+            if message.has_unread_parts:
+                shown |= question
+            if not question.isdisjoint(shown):
+                continue
             found[message.id] = user_id
             found |= dict.fromkeys(asker.waiting - question, user_id)
             asker.was_late = any(each >= read_until for each in asker.waiting)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from model.bounded import BoundedDict
 from model.messages import Message
 from model.processes import UserError
 from services.discord import wire
@@ -28,6 +30,9 @@ MAX_REMEMBERED_IDS = 100_000
 
 MAX_HIDDEN_IDS = 100_000
 """The number of opted-out messages whose ids are kept, so that their reactions and deletions are left out as well."""
+
+MAX_UNTITLED = 1_000
+"""The number of new forum posts whose names wait for their first message."""
 
 KEPT_FIELDS = {
     "READY": ("v", "user", "guilds"),
@@ -151,12 +156,35 @@ def _without_repeats(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
 class RecordingFilter:
     """Filters dispatches for a recording: removes interactions, unused types and what cannot be read; and of people
     who opted out, messages, typing, reactions and the names of threads. `opted_out`: receives the author's id and the
-    text of a message or edit, else an empty text, and returns True for a person whose dispatches are removed.
+    text of a message or edit, or the name of a thread, else an empty text, and returns True for a person whose
+    dispatches are removed. The name of a forum post and its first message are removed together.
     """
 
     def __init__(self, opted_out: Callable[[int, str], bool]) -> None:
         self._opted_out = opted_out
         self._hidden: dict[int, None] = {}
+        self._forums = set[int]()
+        self._hidden_by_name = BoundedDict[int, None](MAX_HIDDEN_IDS)  # threads, by id
+        self._untitled = BoundedDict[int, Dispatch](MAX_UNTITLED)  # with their names
+
+    def filter_new(self, dispatch: Dispatch) -> Sequence[Dispatch]:
+        """Return what may be written of the next dispatch of a live stream, in order. As `filter`, but a new forum post
+        has no name until its first message comes, which may have to be left out; then the post is written once more.
+        """
+        cleared = self.filter(dispatch)
+        if cleared is None:
+            return ()
+        if cleared.t == "MESSAGE_CREATE":
+            titled = self._untitled.pop(read_message(cleared.d).id, None)
+            return (cleared,) if titled is None else (replace(titled, at=cleared.at, t="THREAD_CREATE"), cleared)
+        if cleared.t not in {"THREAD_CREATE", "THREAD_UPDATE"} or "name" not in cleared.d:
+            return (cleared,)
+        thread = wire.read(wire.Channel, cleared.d)
+        is_new = cleared.t == "THREAD_CREATE" and bool(cleared.d.get("newly_created"))
+        if thread.id not in self._untitled and not (is_new and thread.parent_id in self._forums):
+            return (cleared,)
+        self._untitled[thread.id] = cleared
+        return (replace(cleared, d=_nameless(cleared.d)),)
 
     def filter(self, dispatch: Dispatch) -> Dispatch | None:
         """Return the dispatch as it may be written; None: it must not be written."""
@@ -189,8 +217,17 @@ class RecordingFilter:
     def _about_place(self, t: str, d: Mapping[str, object]) -> Mapping[str, object]:
         if t in {"THREAD_CREATE", "THREAD_UPDATE"}:
             return self._without_name(d)
+        if t in {"GUILD_CREATE", "CHANNEL_CREATE", "CHANNEL_UPDATE"}:
+            self._learn_forums(d.get("channels", [d]))
         kept = KEPT_FIELDS.get(t, d)
         return {key: self._without_names(d[key]) if key == "threads" else d[key] for key in kept if key in d}
+
+    def _learn_forums(self, channels: object) -> None:
+        for each in cast("list[Mapping[str, object]]", channels) if isinstance(channels, list) else ():
+            with suppress(OddPayload):
+                channel = wire.read(wire.Channel, each)
+                if channel.type in wire.FORUM_TYPES:
+                    self._forums.add(channel.id)
 
     def _without_names(self, threads: object) -> list[Mapping[str, object]]:
         cleared: list[Mapping[str, object]] = []
@@ -200,11 +237,15 @@ class RecordingFilter:
         return cleared
 
     def _without_name(self, thread: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the thread, without its name if whoever opened it has opted out, or if its first message is hidden."""
+        """Return the thread, without its name if whoever opened it has opted out, if the name opts it out, or if its
+        first message is hidden.
+        """
         sent = wire.read(wire.Channel, thread)
-        if sent.id not in self._hidden and (sent.owner_id is None or not self._opted_out(sent.owner_id, "")):
-            return thread
-        return {key: value for key, value in thread.items() if key != "name"}
+        if self._opted_out(sent.owner_id or 0, sent.name or ""):
+            self._hidden_by_name[sent.id] = None
+            return _nameless(thread)
+        self._hidden_by_name.pop(sent.id, None)
+        return _nameless(thread) if sent.id in self._hidden else thread
 
     def _message(self, d: Mapping[str, object]) -> Mapping[str, object] | None:
         sent, target = read_message(d), read_quoted_message(d)
@@ -233,4 +274,11 @@ class RecordingFilter:
         return {**kept, "member": {"roles": roles, "user": {"id": str(sent.user_id), "bot": is_bot}}}
 
     def _is_hidden(self, sent: Message) -> bool:
-        return sent.id in self._hidden or self._opted_out(sent.author.id, sent.text)
+        is_named = (
+            sent.id == sent.channel_id and sent.id in self._hidden_by_name
+        )  # a post has the id of its first message
+        return sent.id in self._hidden or is_named or self._opted_out(sent.author.id, sent.text)
+
+
+def _nameless(thread: Mapping[str, object]) -> Mapping[str, object]:
+    return {key: value for key, value in thread.items() if key != "name"}

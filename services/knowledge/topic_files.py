@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from model.words import clean, one_line, replace_surrogates
 from services.search import (
+    holds_for_all,
     is_answer,
     is_formality,
     is_question,
@@ -313,9 +314,10 @@ class Exchange:
         context: the earlier question to which this one refers ("and on Windows?"); empty if it stands on its own.
         statement: all of the team's words.
         answer: the team's messages to the asker, whole, but for formalities; empty if none of them answers
-            (`services.search.statements`), or if a needed question is missing (`ConversationKind.needs_question`). With
-            an empty answer, the extractive curator neither files the pair nor names a topic after it, and search finds
-            it but does not quote it (`read_topic`).
+            (`services.search.statements`), if one does not hold for everybody (`services.search.holds_for_all`),
+            or if a needed question is missing (`ConversationKind.needs_question`). With an empty answer, the extractive
+            curator neither files the pair nor names a topic after it, and search finds it but does not quote it
+            (`read_topic`).
         asker_known: False if it is not certain whom the team answered, or that it could have read the question. Such
             an exchange is found, but never quoted, and replaces no other.
         is_clear: False if it is not certain what the answer is to, or what belongs to it. It is not quoted either.
@@ -537,7 +539,9 @@ def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
         return ()
     questions = _own_questions(current)
     asked = _join_questions(questions)
+    answers = [each.text for each in current.said if each.user == current.to and not is_formality(each.text)]
     answered = not needs_question or (_says_enough(asked) and is_answer("\n".join(current.stated)))
+    answer = "\n".join(answers) if answered and all(map(holds_for_all, answers)) else ""
     # In between, the team has asked back, or said something else.
     asked_back = any(
         each.user in {current.to, Speaker.USER.value} and questions[0].at < each.at < questions[-1].at
@@ -549,18 +553,14 @@ def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
             asked,
             current.context,
             "\n".join(current.statements),
-            _join_answers(current) if answered else "",
+            answer,
             asker_known=all(each.user == current.to and each.is_read for each in questions),
-            is_clear=current.is_clear and not asked_back and len(_join_answers(current)) <= MOST_QUOTED_CHARS,
+            is_clear=current.is_clear and not asked_back and len(answer) <= MOST_QUOTED_CHARS,
             helped=current.helped,
             is_doubted=current.is_doubted,
             turns=(questions[0].at if questions else current.last, current.last),
         ),
     )
-
-
-def _join_answers(current: _OpenExchange) -> str:
-    return "\n".join(each.text for each in current.said if each.user == current.to and not is_formality(each.text))
 
 
 def _join_questions(asked: Iterable[_Asked]) -> str:

@@ -28,12 +28,18 @@ _WORD = lazy_pattern(r"[^\W_]+")
 _LINK_OR_CODE = lazy_pattern(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$#] ?\S", re.MULTILINE)
 _ADDRESS = lazy_pattern(r"<?https?://\S+")
 _BLANK_LINES = lazy_pattern(r"\n{3,}")
+_FILE = lazy_pattern(r"^\[(?:image|file): ", re.MULTILINE)
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
 _CLOSING_MARKS = " )\"'*_~"
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
     return lazy_pattern("|".join(alternatives), re.IGNORECASE)
+
+
+def _words(*alternatives: str) -> re.Pattern[str]:
+    """Match one of them, each of which begins with a word."""
+    return lazy_pattern(rf"\b(?:{'|'.join(alternatives)})", re.IGNORECASE)
 
 
 def _begins(*alternatives: str, after: str = "") -> re.Pattern[str]:
@@ -120,7 +126,48 @@ _OWN_CASE = _any(
     r"(?:is|are|was|has|does|seems|looks|shows|says)\b",
 )
 """Remarks on what the asker has shown, which are of no use to others."""
-
+_BEGINS = r"(?<![\w,] )"
+"""In front of a word: it begins a sentence or a line."""
+_WE_DID = r"(?:I|we)(?:['’]ve|\shave)?\s(?:just\s|now\s|already\s){0,2}"
+_FOR_ASKER = _words(
+    # What the team has done for the asker. What it changed for everybody ("we have fixed that in 4.2") names no "you".
+    rf"{_WE_DID}(?:sent|mailed|reset|refunded|credited|(?:un)?(?:blocked|banned|locked)|cancell?ed|deleted|removed"
+    r"|renewed|extended|upgraded|invited|added|created|fixed|(?:re)?activated|restored|approved|granted|issued"
+    r"|transferred|checked|changed)\b[^.!?\n]{0,80}\byou(?:rs?)?\b",
+    rf"{_WE_DID}(?:refunded|un(?:blocked|banned|locked))\b|(?:I|we)(?:['’]ve|\shave)\s(?:just\s)?reset\b",
+    r"hab(?:en?)?\b[^.!?\n]{0,40}\b(?:dir|dich|ihnen|sie|euch|deine?[mnrs]?|ihre?[mnrs]?|eure?[mnrs]?)\b[^.!?\n]{0,60}"
+    r"\b(?:zurückgesetzt|erstattet|überwiesen|(?:ent|ge)sperrt|freigeschaltet|gelöscht|storniert|verlängert|eingeladen"
+    r"|angelegt|aktiviert|ge(?:schickt|sendet|prüft|ändert))\b",
+    # What has become of something of the asker's, but not "if your account was blocked", "once your order was paid".
+    rf"(?:{_BEGINS}|(?:because|but|as|sorry|unfortunately|like|see)\W{{1,3}})your\s(?:\w+\s)?(?:account|order|card|invoice"
+    r"|payment|ticket|licen[cs]e|subscription|refund|parcel)\s(?:was|were|(?:has|have)\s(?:been|expired|ended|failed|bounced"
+    r"|arrived)|is\s(?:still|on\sits\sway|\w+\s(?:because|since|due))|ended|expired|bounced)\b",
+    r"(?:dein|ihre?|eure?r?|deine)\s(?:konto|account|bestellung|karte|rechnung|zahlung|ticket|lizenz|abo|paket)"
+    r"\s(?:wurde|war)\b",
+    rf"yours\s(?:is|was|has)\b|for\syou\s(?:alone|only|personally)\b|{_BEGINS}for\syou\b",
+    r"as\syou(?:['’]ve|\shave)?\s(?:told|wrote|said|asked)\b|wie\s(?:besprochen|vereinbart)\b"
+    r"|(?:agreed|discussed)\s(?:with\syou|on\sthe\sphone)\b",
+    # A secret: "your new key is QX7F-99PL". In "your code is 6 digits long" no long word has a digit.
+    r"(?:your(?:\snew)?|the\snew|(?:dein|ihr|das|der|die)\sneue[rs]?)\s(?:\w+\s)?(?:key|password|code|pin|licen[cs]e"
+    r"|token|one|schlüssel|passwort|kennwort|lizenz)\s(?:is|ist|lautet)\W{1,9}(?=\S*\d)\S{6}",
+)
+"""What is only for whoever asked: of no use to others, and private."""
+_DONE = _begins(r"(?:done|erledigt)\s?[,.!:]")
+_FOR_NOW = _words(
+    # "If you are logged in at the moment" is said in general.
+    r"(?<!you)(?<!you\s)(?:is|are|am|have|has|not|['’](?:s|re|m|ve|t))\b[^.!?\n]{0,40}\b(?:right\snow|at\sthe\smoment)\b"
+    r"(?!\s(?:of|when|where|that|the|you|it)\b)|im\s(?:moment|augenblick)\b(?!\sde[rs]\b)",
+    r"(?:today|tonight|tomorrow)\b(?!['’]s)|heute\b|(?-i:morgen)\b(?<!guten.morgen)(?<!am.morgen)",
+    r"this\s(?<!in.this.)(?<!for.this.)(?:morning|afternoon|evening|weekend)\b(?!['’]s)"
+    r"|(?:back|out|closed|ready|fixed|released|available|online|com(?:es?|ing))\s(?:again\s)?(?:this|next)\s(?:week|month)\b"
+    r"|(?:diese|nächste)[rn]?\swoche\b",
+    # "From Monday until Friday" holds each week.
+    r"(?:until|by|this|next)\s(?<!day.until.)(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
+    r"|bis\s(?<!tag.bis.)(?:mon|diens|donners|frei|sams|sonn)tag\b",
+    r"(?:we|I)(?:['’](?:re|m)|\s(?:are|am))\s(?:\w+\s)?working\son\s(?:it|this|that|a\sfix)\b|wir\sarbeiten\sdaran\b",
+    r"(?:will|should)\sbe\sback\s(?:at|by|in|soon|on)\b",
+)
+"""What holds on the day on which it is said."""
 
 _FORMALITY = lazy_pattern(
     r"(?:ok(?:ay)?|hm+|hi|hello|hey|sure|sorry"
@@ -181,6 +228,17 @@ def is_answer(text: str) -> bool:
     if _LINK_OR_CODE.search(text):
         return True
     return len(_WORD.findall(text)) >= _MIN_WORDS and len(set(terms(words_to_search(text)))) >= _MIN_TERMS
+
+
+def holds_for_all(text: str) -> bool:
+    """Return whether the text of a message of the team may be told to everybody who asks the same, at any time. False
+    for what it says of the asker's own case ("I refunded your order", "your new key is …") and for what holds on that
+    day only ("down at the moment", "until Friday"), as far as English and German words show it; and if the message has
+    a file, without which it may mean nothing.
+    """
+    text = _OPENING.sub("", _without_addressee(text), count=1)
+    prose = _LINK_OR_CODE.sub("", "\n".join(_split_code(text)[::2]))
+    return not (_FILE.search(text) or _DONE.match(text) or _FOR_ASKER.search(text) or _FOR_NOW.search(prose))
 
 
 def _split_code(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ async def test_a_recorded_session_replays_to_the_same_outcomes(
 ) -> None:
     llm_server.otherwise = echoing()
     recording, exchanges = tmp_path / "session.jsonl", tmp_path / "exchanges.jsonl"
-    help_ = discord_server.add_channel("help")
+    help_, forum = discord_server.add_channel("help"), discord_server.add_forum("posts")
     ada, bob = discord_server.add_member("ada"), discord_server.add_member("bob")
     bot = await start(
         LiveOptions(record=recording, models=ModelOptions(record=exchanges)), ai_response={"llm": llm(llm_server)}
@@ -62,6 +63,8 @@ async def test_a_recorded_session_replays_to_the_same_outcomes(
     (first,) = await bot.until_posts(1)
     await discord_server.say(first.place, ada, "case-2: and what about the settings?")
     await bot.until_posts(2)
+    await discord_server.forum_post(forum, ada, "case-4: how can I restore it?", "the backup")
+    await bot.until_posts(3)
     talk = await discord_server.say(help_, bob, "good morning all")
     await bot.until_ended(talk)
     withdrawn = await discord_server.say(help_, bob, "case-3: how can I restore a backup?")
@@ -92,6 +95,19 @@ async def test_attachments_are_saved_beside_a_recording_and_what_opted_out_is_no
     # The key to the session is nobody's business.
     assert "session_id" not in recording.read_text()
     assert discord_server.token not in recording.read_text()
+
+
+async def test_the_titles_of_forum_posts_that_opted_out_are_not_in_a_recording(
+    start: Start, discord_server: DiscordServer, tmp_path: Path
+) -> None:
+    recording = tmp_path / "session.jsonl"
+    forum, ada = discord_server.add_forum("posts"), discord_server.add_member("ada")
+    bot = await start(LiveOptions(record=recording))
+    for title, text in (("secret-1 !nobot", "secret-2"), ("secret-3", "secret-4 !nobot"), ("open-1", "open-2")):
+        post = await discord_server.forum_post(forum, ada, title, text)
+        await bot.until_ended(*discord_server.history(post))
+    assert await bot.stop() == 0
+    assert set(re.findall(r"(?:secret|open)-\d", recording.read_text())) == {"open-1", "open-2"}
 
 
 async def test_a_recording_that_cannot_be_written_is_one_line(

@@ -356,6 +356,29 @@ def test_an_answer_to_a_question_with_more_than_words_is_not_quoted(
     assert (len(world.pairs), len(world.quoted)) == (1, int(is_quoted))
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("more", "is_quoted"),
+    [
+        ({}, True),
+        ({"attachments": (Attachment(5, "q.png", 9, "https://cdn.example/q.png"),)}, False),
+        ({"has_unread_parts": True}, False),
+    ],
+)
+def test_an_answer_with_more_than_words_is_not_quoted_nor_what_goes_on_with_it(
+    more: dict[str, Any], *, is_first: bool, is_quoted: bool
+) -> None:
+    world = World()
+    lamp = world.writes(ANN, LAMP)
+    first = world.says(STAFF, "Press the left button of it.", to=lamp, second=120, **(more if is_first else {}))
+    then = world.says(STAFF, "Then restart the lamp.", second=150, **({} if is_first else more))
+    world.second = 150
+    world.is_captured(first, then)
+    assert (len(world.pairs), len(world.quoted)) == (1, int(is_quoted))
+    world.is_captured(world.writes(STAFF, WIPE, to=world.writes(BEN, SCAM)))
+    assert (SCAM, WIPE) in world.quoted  # another question
+
+
 @pytest.mark.parametrize("is_reply", [True, False])
 def test_what_a_question_replies_to_or_stands_below_may_be_what_the_team_answers(*, is_reply: bool) -> None:
     opened = replace(THREAD, id=snowflake(60))

@@ -106,6 +106,46 @@ def test_threads_of_who_opted_out_have_no_name_and_their_reactions_are_not_kept(
     assert payload(clear, "THREAD_UPDATE", others) == {**nameless, "id": "31", "owner_id": "7"}  # opened on it
 
 
+FORUM = {"id": "1", "channels": [{"id": "2", "type": 0}, {"id": "20", "type": 15}, 5], "threads": []}
+POST = {"id": "40", "type": 11, "parent_id": "20", "owner_id": "7", "name": "my secret", "newly_created": True}
+NAMELESS = {key: POST[key] for key in POST if key != "name"}
+FIRST = {**post(40), "channel_id": "40"}
+
+
+def test_a_forum_post_whose_name_opts_it_out_is_recorded_without_name_and_first_message(clear: RecordingFilter) -> None:
+    assert payload(clear, "THREAD_CREATE", {**POST, "name": "my secret !nobot"}) == NAMELESS
+    assert payload(clear, "MESSAGE_CREATE", {**post(41), "channel_id": "40"}) is not None
+    assert payload(clear, "MESSAGE_CREATE", FIRST) is None
+    assert payload(clear, "THREAD_UPDATE", POST) == NAMELESS
+    assert payload(clear, "MESSAGE_REACTION_ADD", reaction(40)) is None
+
+
+def test_the_name_of_a_thread_does_not_hide_the_message_that_it_was_opened_on(clear: RecordingFilter) -> None:
+    assert payload(clear, "THREAD_CREATE", {**POST, "parent_id": "2", "name": "!nobot"}) == {
+        **NAMELESS,
+        "parent_id": "2",
+    }
+    assert payload(clear, "MESSAGE_UPDATE", post(40)) == post(40)
+
+
+@pytest.mark.parametrize("has_marker", [True, False])
+def test_a_new_forum_post_has_its_name_once_its_first_message_is_recorded(*, has_marker: bool) -> None:
+    clear = RecordingFilter(opted_out)
+
+    def written(at: float, t: str, d: Mapping[str, object]) -> list[tuple[float, str, Mapping[str, object]]]:
+        return [(each.at, each.t, each.d) for each in clear.filter_new(Dispatch(at, t, d))]
+
+    assert written(1.0, "GUILD_CREATE", FORUM) == [(1.0, "GUILD_CREATE", FORUM)]
+    assert written(2.0, "THREAD_CREATE", POST) == [(2.0, "THREAD_CREATE", NAMELESS)]
+    assert written(2.5, "THREAD_UPDATE", POST) == [(2.5, "THREAD_UPDATE", NAMELESS)]
+    first = {**FIRST, "content": "hi !nobot" if has_marker else "hi"}
+    both = [(3.0, "THREAD_CREATE", POST), (3.0, "MESSAGE_CREATE", first)]
+    assert written(3.0, "MESSAGE_CREATE", first) == ([] if has_marker else both)
+    assert written(4.0, "THREAD_UPDATE", POST) == [(4.0, "THREAD_UPDATE", NAMELESS if has_marker else POST)]
+    in_channel = {**POST, "id": "50", "parent_id": "2"}
+    assert written(5.0, "THREAD_CREATE", in_channel) == [(5.0, "THREAD_CREATE", in_channel)]
+
+
 def test_an_edit_can_opt_a_message_out(clear: RecordingFilter) -> None:
     assert payload(clear, "MESSAGE_CREATE", post(1)) is not None
     assert payload(clear, "MESSAGE_UPDATE", post(1, "!nobot")) is None

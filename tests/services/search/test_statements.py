@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.search import is_answer, statements
+from services.search import holds_for_all, is_answer, statements
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,85 @@ def test_only_what_states_something_is_left(said: str, stated: str) -> None:
 )
 def test_an_answer_is_a_link_code_or_a_few_words_that_are_of_use_to_others(stated: str, enough: bool) -> None:
     assert is_answer(stated) is enough
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I refunded order 48213 to your card that ends in 1234.",
+        "I have reset it for you: the new one is Blaukraut-Elf-77.",
+        "I've just unblocked it, have another look at the page.",
+        "I've sent you the invitation, the link in it is valid for you alone.",
+        "Done, yours is deleted with everything in it.",
+        "@ben, done. Have a look at the page.",
+        "Your new key is `QX7F-99PL-ZZ41-KK02`, it replaces the one that you have lost.",
+        "Your account was blocked since the payments of March have bounced.",
+        "Hi Ben, your order is on its way.",
+        "It fails because your subscription has ended.",
+        "The one called Team, as you have told me about your merger.",
+        "Please transfer 500 euros, as agreed with you on the phone.",
+        "For you 50 percent: use the code ANNA50.",
+        "Wir haben Ihnen die Einladung geschickt, sie liegt im Postfach.",
+        "Dein Konto wurde gesperrt, weil die Zahlung fehlt.",
+        "Dein neues Passwort lautet Blaukraut-Elf-77.",
+        "Erledigt, das Konto ist leer.",
+        "Wie besprochen sind es zwanzig Prozent.",
+    ],
+)
+def test_what_is_for_the_asker_alone_does_not_hold_for_all(said: str) -> None:
+    assert not holds_for_all(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The server is down at the moment.",
+        "It's not working right now.",
+        "The server will be back at 18:00.",
+        "Known problem, we're working on a fix.",
+        "Tomorrow evening, if all goes well with the tests.",
+        "The office is closed this afternoon.",
+        "The release is out next week.",
+        "The offer is valid until Friday.",
+        "Der Server ist im Moment nicht erreichbar.",
+        "Das Update kommt morgen früh.",
+        "Heute Abend geht es wieder.",
+        "Das gilt bis Freitag.",
+    ],
+)
+def test_what_is_so_on_that_day_alone_does_not_hold_for_all(said: str) -> None:
+    assert not holds_for_all(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Open your account page, and press Delete.",
+        "Your order is in the list Orders.",
+        "You get a key by mail once you have paid.",
+        "It is done when the light is green.",
+        "If your account was blocked, write to support.",
+        "Once your payment has been received, the key is on the page Keys.",
+        "The mail goes to the address with which your account was created.",
+        "We have fixed that in 4.2, and added an option for it.",
+        "I fixed the error by removing them from the list.",
+        "I reset my kernel and deleted the folder, and it worked again.",
+        "As discussed in the docs, set the flag.",
+        "Your code is 6 digits long, and the default password is admin123.",
+        "Your new key is shown once, on the page Keys.",
+        "Use the bot to do the search for you.",
+        "We are open from Monday until Friday.",
+        "Run `/remind tomorrow 9:00 tea` in any channel.",
+        "Like this:\n```\ndate --date tomorrow\n```",
+        "Today's list is on the start page.",
+        "The value is read at the moment of the click.",
+        "It stops if you are in a shell at the moment, or you're logged in right now.",
+        "You can start watching the course right now, and we will do that next week.",
+        "Guten Morgen, die Liste steht unter Bestellungen.",
+        "Am Morgen wird die Sicherung gemacht, von Montag bis Freitag.",
+        "Wenn dein Konto gesperrt wurde, schreib an den Support.",
+        "Wir haben in Ihrem Land keine Händler.",
+    ],
+)
+def test_what_is_said_in_general_holds_for_all(said: str) -> None:
+    assert holds_for_all(said)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.assistant.extractive.curator import teaches
 from services.knowledge import topic_blocks, topic_for_model
 from services.knowledge.topic_files import read_topic
 from services.team import archive
@@ -403,6 +404,14 @@ def test_an_answer_is_quoted_whole(said: str) -> None:
 )
 def test_what_the_team_only_cites_or_asks_about_answers_nothing(said: str) -> None:
     assert [quotable for *_, quotable in sections(talk((ANN, PHRASE), (KIM, said)))] == [False]
+
+
+@pytest.mark.parametrize("own", ["I have reset it for you.", "That server is down today."])
+def test_what_is_for_the_asker_or_the_day_alone_keeps_the_whole_answer_from_being_quoted(own: str) -> None:
+    for said in ((own, FIRST), (FIRST, own)):
+        pair = talk((ANN, PHRASE), *((KIM, each) for each in said))
+        assert [quotable for *_, quotable in sections(pair)] == [False]
+        assert not teaches(pair)  # without a model it replaces no other answer
 
 
 @pytest.mark.parametrize(
