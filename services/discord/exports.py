@@ -101,6 +101,10 @@ class _Reference(_Exported):
     channel_id: Id | None = None
 
 
+class _Embed(_Exported):
+    url: str | None = None
+
+
 class _Message(_WithId):
     author: _User
     type: str | int = "Default"
@@ -111,6 +115,15 @@ class _Message(_WithId):
     mentions: list[_User] | None = None
     reference: _Reference | None = None
     forwarded_message: object = None
+    stickers: list[object] | None = None
+    embeds: list[_Embed] | None = None
+
+    @property
+    def unread_parts(self) -> list[object]:
+        """What the message shows besides its text; previews of its own links are no part of it."""
+        embeds = [each for each in self.embeds or () if not each.url or each.url not in (self.content or "")]
+        forwarded = () if self.forwarded_message is None else (self.forwarded_message,)
+        return [*(self.stickers or ()), *embeds, *forwarded]
 
 
 class Export:
@@ -206,6 +219,7 @@ class Export:
             "timestamp": exported.timestamp,
             "edited_timestamp": exported.timestamp_edited,
             "attachments": [file.model_dump() for file in exported.attachments or ()],
+            "sticker_items": [{} for _ in exported.unread_parts],  # of what sort they are does not matter
             "mentions": [
                 {"id": str(user.id), "username": user.name or "", "member": {"nick": user.nickname}}
                 for user in exported.mentions or ()

@@ -153,6 +153,23 @@ def test_a_forward_is_no_reply(tmp_path: Path) -> None:
     assert only(path).reply_to is None
 
 
+@pytest.mark.parametrize(
+    ("more", "has"),
+    [
+        ({}, False),
+        ({"forwardedMessage": {"content": "x"}}, True),
+        ({"stickers": [{"id": "5", "name": "No!"}]}, True),
+        ({"embeds": [{"title": "No!"}]}, True),
+        ({"content": "see https://a.b/c", "embeds": [{"url": "https://a.b/c", "title": "the guide"}]}, False),
+        ({"content": "see https://a.b/c", "embeds": [{"url": "https://a.b/d", "title": "another"}]}, True),
+    ],
+)
+def test_what_a_message_shows_besides_its_text_is_noticed(
+    tmp_path: Path, more: dict[str, object], *, has: bool
+) -> None:
+    assert only(export(tmp_path / "a.json", said(2, **more))).has_unread_parts is has
+
+
 @pytest.mark.parametrize(("kind", "public"), [("GuildPublicThread", True), ("GuildPrivateThread", False)])
 def test_a_thread_hangs_below_the_channel_that_the_export_calls_its_category(
     tmp_path: Path, kind: str, public: bool
