@@ -64,7 +64,8 @@ def doubts(
       since the answer, and doubts it clearly;
     - or it mentions a member of the team who has answered in the ten minutes before, and doubts that clearly;
     - or it is by another member of the team, begins with a correction, and nothing else was said since the answer;
-    - or it is by any member of the team, takes the answer back, and nobody else has said or asked anything since.
+    - or it is by whoever answered, or a colleague, and takes the answer back, if nothing was said since in other
+      conversations, and nobody has asked anything.
 
     Of a user who is not of the team, and has not asked what was answered, `MOST_BY_STRANGER` doubts count in a day.
 
