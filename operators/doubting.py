@@ -177,7 +177,7 @@ def doubts(
         by_others = [each for each in earlier if each.author.id != message.author.id]
         return last_answer(earlier, is_clear=False) or last_answer(by_others, is_clear=corrects(said))
 
-    def last_answer(earlier: Sequence[Message], *, is_clear: bool) -> int | None:
+    def last_answer(earlier: list[Message], *, is_clear: bool) -> int | None:
         """Return the last answer of the team, if nothing was said since in other conversations, and, unless `is_clear`,
         nobody has asked since: what comes next may be an answer to that.
         """
