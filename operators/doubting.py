@@ -12,7 +12,17 @@ from model.bounded import RateLimit
 from model.messages import Author, AuthorType, Message, Part
 from services.conversations import ConversationTracker, History, People, Post, Posts
 from services.discord import render
-from services.search import asker_may_doubt, corrects, may_correct, may_doubt, says_it_worked, statements
+from services.search import (
+    asker_may_doubt,
+    corrects,
+    is_question,
+    may_ask,
+    may_correct,
+    may_doubt,
+    says_it_worked,
+    statements,
+    takes_back,
+)
 
 HEARD_SECONDS = 600.0
 """A message without a Discord reply may be about an answer given so long before, as in conversations (`answer_gap`)."""
@@ -62,7 +72,9 @@ def doubts(
     - its author asked what was answered in the hour before, and goes on with the conversation; or has said nothing
       since the answer, and doubts it clearly;
     - or it mentions a member of the team who has answered in the ten minutes before, and doubts that clearly;
-    - or it is by another member of the team, begins with a correction, and nothing else was said since the answer.
+    - or it is by another member of the team, begins with a correction, and nothing else was said since the answer;
+    - or it is by whoever answered, or a colleague, and takes the answer back, if nothing was said since in other
+      conversations, and nobody has asked anything.
 
     Of a user who is not of the team, and has not asked what was answered, `MOST_BY_STRANGER` doubts count in a day.
 
@@ -130,14 +142,14 @@ def doubts(
             if target is None or not is_by_team(target):
                 return None
             if by_team:
-                return target.id if may_correct(said) else None
+                return target.id if may_correct(said) or takes_back(said) else None
             doubts_it = asker_may_doubt if answers_author(message, target.id) else may_doubt
             return target.id if doubts_it(said) else None
         members = {user_id for user_id, _ in message.mentions} - {message.author.id, people.bot_id}
         if not all(people.is_team(Author(user_id, ""), guild_id) for user_id in members):
             return None
         if by_team:
-            return just_answered(message) if corrects(said) and not members else None
+            return just_answered(message, said) if takes_back(said) and not members else None
         return answer_to_asker(message, said, members) or answer_by(members, message, said)
 
     def last_answer_to(message: Message, members: set[int]) -> tuple[Message, list[Message]] | None:
@@ -175,11 +187,20 @@ def doubts(
         near = (each for each in read_before(message, HEARD_SECONDS) if each.author.id in members)
         return next((each.id for each in near if answers(each) and tracker.helps_user(each.id)), None)
 
-    def just_answered(message: Message) -> int | None:
-        """Return the answer of a colleague since which nothing was said in other conversations."""
-        earlier = [each for each in read_before(message, HEARD_SECONDS) if each.author.id != message.author.id]
+    def just_answered(message: Message, said: str) -> int | None:
+        """Return the team's last answer, or else the last one of a colleague, if `said` may take it back."""
+        earlier = read_before(message, HEARD_SECONDS)
+        by_others = [each for each in earlier if each.author.id != message.author.id]
+        return last_answer(earlier, is_clear=False) or last_answer(by_others, is_clear=corrects(said))
+
+    def last_answer(earlier: list[Message], *, is_clear: bool) -> int | None:
+        """Return the last answer of the team, if nothing was said since in other conversations, and, unless `is_clear`,
+        nobody has asked since: what comes next may be an answer to that.
+        """
         at = next((at for at, each in enumerate(earlier) if answers(each)), None)
         if at is None or not tracker.helps_user(earlier[at].id):
+            return None
+        if not is_clear and any(map(asks, earlier[:at])):
             return None
         conversations = {tracker.conversation_of(each.id) for each in earlier[: at + 1]}
         return earlier[at].id if len(conversations) == 1 else None
@@ -191,6 +212,9 @@ def doubts(
 
     def answers(message: Message) -> bool:
         return is_by_team(message) and bool(statements(text_of(message)))
+
+    def asks(message: Message) -> bool:
+        return not is_by_team(message) and (is_question(text_of(message)) or may_ask(text_of(message)))
 
     def text_of(message: Message) -> str:
         return render(message, history.names)

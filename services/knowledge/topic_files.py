@@ -26,6 +26,7 @@ from services.search import (
     may_ask,
     says_it_worked,
     statements,
+    takes_back,
     terms,
     without_greeting,
     words_to_search,
@@ -398,7 +399,8 @@ def exchanges(
     what the user says to that belongs to the user's question; the answer may then be to either, and is not quoted.
     Neither is one if the team states something after thanks, or says something after words that are no question by
     themselves; nor if somebody doubts it (`_may_doubt`), or if the team states something later that the asker has not
-    asked for, or that is to nobody in particular: any of these may correct it.
+    asked for, or that is to nobody in particular: any of these may correct it. Nor is an answer that the team takes
+    back before the next question ("scratch that").
     """
     said = list(turns)
     additions = _last_additions(said)
@@ -483,10 +485,14 @@ def _may_doubt(current: _OpenExchange, user: str, text: str) -> bool:
 
 
 def _makes_unclear(current: _OpenExchange, text: str, to: str, remarks: Sequence[str]) -> bool:
-    """Return True if a message of the team after an answer may be about that answer. `remarks`: what the user whom it
-    is to has said since the answer, other than thanks.
+    """Return True if a message of the team after an answer may be about that answer, or takes it back. `remarks`: what
+    the user whom it is to has said since the answer, other than thanks.
     """
-    if not current.stated or to != current.to:
+    if not current.stated or to not in {current.to, Speaker.USER.value}:
+        return False
+    if takes_back(text):
+        return True
+    if to != current.to:
         return False
     stated = bool(statements(text))
     if remarks:

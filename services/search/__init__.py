@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         may_doubt,
         says_it_worked,
         statements,
+        takes_back,
     )
     from services.search.requirements import is_too_general, meets, requirements_of
     from services.search.retrieval import (

@@ -395,13 +395,33 @@ _ADDS = _begins(
     r"(?:and|plus|additionally|furthermore|btw|by\sthe\sway|fyi|in\saddition|see|here|there(?:['’]s|\sis|\sare)"
     r"|(?:(?:the|our)\s)?docs|more|yes|yep|yeah|right|exactly|indeed|agreed|\+1|i\sagree|works\sfor\sme|https?://)(?!\w)",
 )
-_INTERJECTION = _begins(r"(?:hm+|uh+|um+|oh|ah|wait|sorry|well|hey|hold\son)(?!\w)")
+_INTERJECTION = _begins(r"(?:hm+|uh+|um+|oh|ah|wait|sorry|well|hey|hold\son|please|edit(?=\s?:))(?!\w)")
 _CORRECTS = _begins(
-    r"(?:no|nope|nah|wrong|incorrect|actually|careful|beware|caution|correction|do\snot|don['’]?t|never|scratch\sthat"
-    r"|not\s(?:quite|really|exactly|any\s?more|true|right|correct|so|sure)|nein|falsch|non|faux|não|нет)\b(?!\s(?:problem|worries))",
+    r"(?:no|nope|nah|wrong|incorrect|actually|careful|beware|caution|correction|(?:do\snot|don['’]?t|never)"
+    r"(?!\s(?:forget|worry|hesitate))|scratch\sthat"
+    r"|not\s(?:quite|really|exactly|any\s?more|true|right|correct|so|sure)|nein|falsch|non|faux|não|нет)\b(?!\s(?:problem|worries|need))",
     r"(?:that|this|it)(?:['’]s|\sis|\swas)\s(?:not|wrong|incorrect|outdated|deprecated|obsolete|no\slonger)\b",
     r"(?:that|this|it)\s(?:won['’]t|will\snot|does\s?n[o'’]t|only|used\sto|deletes|wipes|breaks)\b",
 )
+_TAKES_BACK = _begins(
+    # "Wait!", but not "Wait until it is green, …". "Stop!", but not "Stop it, …".
+    r"(?:wait|hold\s(?:on|up)|hang\son)(?:\s(?:a|one)\s(?:sec(?:ond)?|moment|min(?:ute)?))?"
+    r"(?=\W*$|\s?[!…]|[,.:;…-]+\s(?!(?:and|then|until|till)\b)|\s(?:no|nope|that|this|it|i|you|actually)\b)",
+    r"(?:wait\s)?stop(?=\W*$|\s?[,!:…-])",
+    r"(?:ignore|forget|disregard|scratch|strike|cancel)\s(?:about\s)?(?:(?:that|this|it)(?=\W*$|\s?[,.:;!…-]"
+    r"|\s(?:one|message|answer|please|i)\b)|what\si\b|my\s|(?:the\s)?(?:above|last\s|previous\s)|everything\si\b|all\sthat\b)",
+    r"(?:scratch|strike)\s(?:that|this|it)\b|disregard\b|never\s?mind\b|nvm\b|(?:w?oops)\b|on\ssecond\sthought",
+    r"my\s(?:bad|mistake|fault|error)\b|i\s(?:misread|misunderstood|mistyped|misspoke|made\sa\smistake|meant|take\s(?:that|it)\sback"
+    r"|(?:was|am)\s(?:wrong|mistaken|not\ssure)|got\s(?:that|it)\swrong|mixed\s(?:that|it|this)\sup|confused)\b",
+    r"i['’]m\s(?:wrong|mistaken|not\s(?:so\s)?sure)\b|(?:better|rather)\snot\b",
+    r"(?:that|this|it)\s(?:(?:might|may|could)\s(?:not|be\swrong)|did\s?n[o'’]t\s(?:work|help))\b",
+    r"(?:that|this|the)\s(?:answer|advice|command|one|above|\w+\sabove)\s(?:is|was)\s(?:not|wrong|incorrect|outdated)\b",
+    r"(?:let\sme|lemme|i(?:['’]ll|\swill|['’]d\sbetter|(?:['’]ll|\swill)?\s(?:need|have)\sto|\sshould))\s(?:just\s|quickly\s|first\s|better\s)*"
+    r"(?:(?:double|re)[\s-]?)?(?:check|verify|confirm|test|look|see|think|read|ask)\b",
+    r"(?:warte|moment\smal|stopp|vergiss\s(?:das|es)|ich\sschaue?\snochmal)\b(?!\s(?:bis|auf))",
+    after=r"(?:(?:oh|ah|hm+|uh+|um+|er+m?|ok(?:ay)?|sorry|well|hey|please|pls|just|but|and|so|actually|wait|no)\b\W*)*",
+)
+"""What whoever has answered says next, if it takes the answer back or puts it off."""
 _ACCEPTS = _any(
     r"^\W*(?:ok(?:ay)?|ah+|oh+|alright|i\ssee|got\sit|gotcha|understood|yes|yep|yeah|then|(?:i|we)['’]?ll|(?:i|we)\swill"
     r"|let\s(?:me|us)|gonna|going\sto|will|(?:i['’]?m\s|i\sam\s)?(?:trying|testing|updating|restarting|on\sit))\b",
@@ -460,6 +480,13 @@ def corrects(text: str) -> bool:
     while interjection := _INTERJECTION.match(text):
         text = text[interjection.end() :]
     return _CORRECTS.match(text) is not None
+
+
+def takes_back(text: str) -> bool:
+    """Return whether what the team says right after an answer takes it back ("scratch that", "wait!"), corrects it, or
+    says that it has yet to be checked. False for what goes on with it ("don't forget to …", "wait until …").
+    """
+    return any(corrects(each) or bool(_TAKES_BACK.match(each)) for each in (text, _without_addressee(text)))
 
 
 def _adds(text: str) -> bool:

@@ -221,6 +221,41 @@ async def test_whoever_corrects_their_own_answer_by_a_reply_doubts_it() -> None:
     assert await room.doubted_by(STAFF, "Sorry, that is outdated.", to=room.answer, second=9_000)
 
 
+TAKES_BACK = ["Let me check that again.", "Oh wait, that was wrong.", "Actually, don't.", "Scratch that!"]
+
+
+@pytest.mark.parametrize("text", TAKES_BACK)
+@pytest.mark.parametrize("place", [CHANNEL, THREAD])
+async def test_the_team_takes_an_answer_back_by_what_it_says_next(text: str, place: Place) -> None:
+    for who in (STAFF, STAFF_TOO):
+        assert await Answered(place).doubted_by(who, text)
+        assert await Answered(place).doubted_by(who, text, second=69 + HEARD_SECONDS)
+        assert not await Answered(place).doubted_by(who, text, second=71 + HEARD_SECONDS)
+        thanked, replied = Answered(place), Answered(place)
+        thanked.says(ANN, "Thank you, I will try that tonight.", place=place, second=100)
+        assert await thanked.doubted_by(who, text, second=300)
+        assert await replied.doubted_by(who, text, second=9_000, to=replied.answer)
+
+
+@pytest.mark.parametrize("text", ["Then restart it.", "Don't forget to save.", "Wait until it is green, then log in."])
+async def test_whoever_goes_on_with_their_own_answer_doubts_nothing(text: str) -> None:
+    assert not await Answered().doubted_by(STAFF, text)
+
+
+@pytest.mark.parametrize(("who", "question"), [(ANN, "Is there a dark mode, too?"), (BEN, "Is there a newsletter?")])
+async def test_what_the_team_denies_after_another_question_is_about_that(who: Author, question: str) -> None:
+    room = Answered()
+    room.says(who, question, second=100)
+    assert not await room.doubted_by(STAFF, "No, not yet.")
+
+
+@pytest.mark.parametrize("before", ["The new release is out, everybody.", "hm"])
+async def test_what_a_colleague_says_before_a_correction_hides_no_answer(before: str) -> None:
+    room = Answered()
+    room.says(STAFF_TOO, before, second=100)
+    assert await room.doubted_by(STAFF_TOO, "No, use `demo repair` instead.")
+
+
 async def test_the_asker_comes_back_within_the_hour() -> None:
     assert await Answered().doubted_by(ANN, "that did not work", second=69 + ASKER_SECONDS)
     assert not await Answered().doubted_by(ANN, "that did not work", second=71 + ASKER_SECONDS)

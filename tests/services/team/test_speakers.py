@@ -456,6 +456,9 @@ DOUBTS = (
     ((ANN, "omg my house is on fire"),),
     ((BEN, "Is Kim right about the lamp?"), (LEE, "No, she mixed up two lamps.")),
     ((KIM, "Sorry, let me check that"),),
+    ((KIM, "Let me check that again."),),
+    ((KIM, "Scratch that, it burns the house down!"),),
+    ((ANN, "Thank you, I will try that tonight."), (KIM, "Let me check that again.")),
 )
 
 
@@ -463,6 +466,21 @@ DOUBTS = (
 def test_an_answer_that_somebody_doubts_is_not_quoted(doubt: tuple[tuple[int, str], ...]) -> None:
     to = [UNKNOWN, ANN, *(BEN if who == LEE else ANN if who == KIM else UNKNOWN for who, _ in doubt)]
     assert not sections(talk((ANN, ASKED), (KIM, ANSWER), *doubt, to=to))[0][-1]
+
+
+@pytest.mark.parametrize(
+    "more", ["Then turn it off.", "Don't forget the plug.", "Wait until it is cold, then turn it."]
+)
+def test_an_answer_in_two_messages_is_quoted(more: str) -> None:
+    said = talk((ANN, PHRASE), (KIM, FIRST), (KIM, more))
+    assert sections(said) == [((PHRASE,), f"{FIRST}\n{more}", True)]
+
+
+@pytest.mark.parametrize("back", ["Let me check that again.", "Scratch that, it burns the house down!"])
+@pytest.mark.parametrize(("to", "quoted"), [(ANN, False), (UNKNOWN, False), (BEN, True)])
+def test_the_team_takes_an_answer_back_without_saying_to_whom(back: str, to: int, *, quoted: bool) -> None:
+    said = talk((ANN, PHRASE), (BEN, "hm"), (KIM, FIRST), (KIM, back), to=(UNKNOWN, UNKNOWN, ANN, to))
+    assert [each.quotable for each in exchanges_of(said) if each.question == PHRASE] == [quoted]
 
 
 def test_a_heading_keeps_lines_of_a_question_apart() -> None:
