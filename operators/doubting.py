@@ -105,7 +105,7 @@ def doubts(
         said = text_of(message)
         if message.reply_to is not None and by_team:
             return post if may_correct(said) else None
-        return post if may_doubt(said, is_clear=True) or (by_team and corrects(said)) else None
+        return post if may_doubt(said, is_clear=True) or (by_team and takes_back(said)) else None
 
     def post_before(message: Message, *, by_team: bool) -> Post | None:
         """Return the post that a message replies to; or, if it is by the team and no reply, the one that it follows."""

@@ -168,6 +168,8 @@ _FOR_NOW = _words(
     r"(?:will|should)\sbe\sback\s(?:at|by|in|soon|on)\b",
 )
 """What holds on the day on which it is said."""
+_STRUCK_OUT = lazy_pattern(r"~~\S|^\W{0,4}(?:outdated|obsolete|deprecated|veraltet)\s?[\]:!)]", re.IGNORECASE | re.MULTILINE)
+_EDIT = lazy_pattern(r"\bedit(?:ed)?\s?:\s?([^\n]{1,200})", re.IGNORECASE)
 
 _FORMALITY = lazy_pattern(
     r"(?:ok(?:ay)?|hm+|hi|hello|hey|sure|sorry"
@@ -233,11 +235,13 @@ def is_answer(text: str) -> bool:
 def holds_for_all(text: str) -> bool:
     """Return whether the text of a message of the team may be told to everybody who asks the same, at any time. False
     for what it says of the asker's own case ("I refunded your order", "your new key is …") and for what holds on that
-    day only ("down at the moment", "until Friday"), as far as English and German words show it; and if the message has
-    a file, without which it may mean nothing.
+    day only ("down at the moment", "until Friday"), as far as English and German words show it; if the message has a
+    file, without which it may mean nothing; and if something of it is struck out, or an "EDIT:" takes it back.
     """
     text = _OPENING.sub("", _without_addressee(text), count=1)
     prose = _LINK_OR_CODE.sub("", "\n".join(_split_code(text)[::2]))
+    if _STRUCK_OUT.search(prose) or any(takes_back(each) or may_doubt(each) for each in _EDIT.findall(prose)):
+        return False
     return not (_FILE.search(text) or _DONE.match(text) or _FOR_ASKER.search(text) or _FOR_NOW.search(prose))
 
 
@@ -419,7 +423,7 @@ _TAKES_BACK = _begins(
     r"(?:let\sme|lemme|i(?:['’]ll|\swill|['’]d\sbetter|(?:['’]ll|\swill)?\s(?:need|have)\sto|\sshould))\s(?:just\s|quickly\s|first\s|better\s)*"
     r"(?:(?:double|re)[\s-]?)?(?:check|verify|confirm|test|look|see|think|read|ask)\b",
     r"(?:warte|moment\smal|stopp|vergiss\s(?:das|es)|ich\sschaue?\snochmal)\b(?!\s(?:bis|auf))",
-    after=r"(?:(?:oh|ah|hm+|uh+|um+|er+m?|ok(?:ay)?|sorry|well|hey|please|pls|just|but|and|so|actually|wait|no)\b\W*)*",
+    after=r"(?:(?:oh|ah|hm+|uh+|um+|er+m?|ok(?:ay)?|sorry|well|hey|please|pls|just|but|and|so|actually|wait|no)\b\W{0,6}){0,8}",
 )
 """What whoever has answered says next, if it takes the answer back or puts it off."""
 _ACCEPTS = _any(

@@ -118,7 +118,24 @@ def test_what_is_so_on_that_day_alone_does_not_hold_for_all(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
+        "~~Run `mill wipe`.~~",
+        "Stop it, ~~run `mill wipe` there,~~ and start it again.",
+        "[OUTDATED] Run `mill wipe`.",
+        "Run `mill wipe`. EDIT: this is wrong, sorry.",
+        "Run `mill wipe`.\nEdit: do NOT do this any more, it deletes all data!",
+    ],
+)
+def test_what_is_struck_out_or_taken_back_by_an_edit_does_not_hold_for_all(said: str) -> None:
+    assert not holds_for_all(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "Open your account page, and press Delete.",
+        "Copy it to `~~/mill`, where the path begins.",
+        "Run `mill clean`. Edit: it is the same on a Mac.",
+        "Outdated versions are in the archive.",
         "Your order is in the list Orders.",
         "You get a key by mail once you have paid.",
         "It is done when the light is green.",
