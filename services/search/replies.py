@@ -420,7 +420,7 @@ _TAKES_BACK = _begins(
     r"i['’]m\s(?:wrong|mistaken|not\s(?:so\s)?sure)\b|(?:better|rather)\snot\b",
     r"(?:that|this|it)\s(?:(?:might|may|could)\s(?:not|be\swrong)|did\s?n[o'’]t\s(?:work|help))\b",
     r"(?:that|this|the)\s(?:answer|advice|command|one|above|\w+\sabove)\s(?:is|was)\s(?:not|wrong|incorrect|outdated)\b",
-    r"(?:let\sme|lemme|i(?:['’]ll|\swill|['’]d\sbetter|(?:['’]ll|\swill)?\s(?:need|have)\sto|\sshould))\s(?:just\s|quickly\s|first\s|better\s)*"
+    r"(?:let\sme|lemme|i(?:['’]ll|\swill|['’]d\sbetter|(?:['’]ll|\swill)?\s(?:need|have)\sto|\sshould))\s(?:(?:just|quickly|first|better)\s){0,4}"
     r"(?:(?:double|re)[\s-]?)?(?:check|verify|confirm|test|look|see|think|read|ask)\b",
     r"(?:warte|moment\smal|stopp|vergiss\s(?:das|es)|ich\sschaue?\snochmal)\b(?!\s(?:bis|auf))",
     after=r"(?:(?:oh|ah|hm+|uh+|um+|er+m?|ok(?:ay)?|sorry|well|hey|please|pls|just|but|and|so|actually|wait|no)\b\W{0,6}){0,8}",
