@@ -183,16 +183,18 @@ async def _soak(
         events = source.pipe(decode(), ops.do_action(tally.observe))
         run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
         async with kept_up_to_date(settings):
-            day = 1
-            for dispatch in dispatches(days, per_day):
-                while dispatch.at >= START + day * DAY_SECONDS:
-                    await until(START + day * DAY_SECONDS)
-                    seen.rss_mb.append(resident_mb())
-                    show(f"day {day}: {seen.rss_mb[-1]:.0f} MB, {tally.messages} messages")
-                    look(day)
-                    day += 1
-                await until(dispatch.at)
-                source.on_next(dispatch)
+            coming = dispatches(days, per_day)
+            following = next(coming, None)
+            for day in range(1, days + 1):
+                ends = START + day * DAY_SECONDS
+                while following is not None and following.at < ends:
+                    await until(following.at)
+                    source.on_next(following)
+                    following = next(coming, None)
+                await until(ends)
+                seen.rss_mb.append(resident_mb())
+                show(f"day {day}: {seen.rss_mb[-1]:.0f} MB, {tally.messages} messages")
+                look(day)
         server.close()
         source.on_completed()
         seen.finished = await run.drain(REPLAY_DRAIN_SECONDS)
