@@ -168,7 +168,9 @@ _FOR_NOW = _words(
     r"(?:will|should)\sbe\sback\s(?:at|by|in|soon|on)\b",
 )
 """What holds on the day on which it is said."""
-_STRUCK_OUT = lazy_pattern(r"~~\S|^\W{0,4}(?:outdated|obsolete|deprecated|veraltet)\s?[\]:!)]", re.IGNORECASE | re.MULTILINE)
+_STRUCK_OUT = lazy_pattern(
+    r"~~\S|^\W{0,4}(?:outdated|obsolete|deprecated|veraltet)\s?[\]:!)]", re.IGNORECASE | re.MULTILINE
+)
 _EDIT = lazy_pattern(r"\bedit(?:ed)?\s?:\s?([^\n]{1,200})", re.IGNORECASE)
 
 _FORMALITY = lazy_pattern(
