@@ -90,7 +90,9 @@ class Feedback:
         post = self._posts.find(reaction.message_id)
         voter = Author(reaction.user_id, "", reaction.is_bot, reaction.role_ids)
         guild_id = self._guild_of(reaction.channel_id)
-        if post is None or self._people.type_of(voter, guild_id) is not AuthorType.COMMUNITY_USER:
+        if post is None or post.message_id != reaction.message_id:  # votes are offered under the last piece alone
+            return
+        if self._people.type_of(voter, guild_id) is not AuthorType.COMMUNITY_USER:
             return
         if reaction.emoji == self._emoji:
             if reaction.added:

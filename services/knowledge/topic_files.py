@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from model.words import clean, one_line, replace_surrogates
 from services.search import (
+    has_file,
     holds_for_all,
     is_answer,
     is_formality,
@@ -561,7 +562,8 @@ def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
             "\n".join(current.statements),
             answer,
             asker_known=all(each.user == current.to and each.is_read for each in questions),
-            is_clear=current.is_clear and not asked_back and len(answer) <= MOST_QUOTED_CHARS,
+            is_clear=current.is_clear
+            and not (asked_back or any(map(has_file, answers)) or len(answer) > MOST_QUOTED_CHARS),
             helped=current.helped,
             is_doubted=current.is_doubted,
             turns=(questions[0].at if questions else current.last, current.last),

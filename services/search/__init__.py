@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from services.search.replies import (
         asker_may_doubt,
         corrects,
+        has_file,
         holds_for_all,
         is_answer,
         is_formality,

@@ -237,14 +237,19 @@ def is_answer(text: str) -> bool:
 def holds_for_all(text: str) -> bool:
     """Return whether the text of a message of the team may be told to everybody who asks the same, at any time. False
     for what it says of the asker's own case ("I refunded your order", "your new key is …") and for what holds on that
-    day only ("down at the moment", "until Friday"), as far as English and German words show it; if the message has a
-    file, without which it may mean nothing; and if something of it is struck out, or an "EDIT:" takes it back.
+    day only ("down at the moment", "until Friday"), as far as English and German words show it; and if something of it
+    is struck out, or an "EDIT:" takes it back.
     """
     text = _OPENING.sub("", _without_addressee(text), count=1)
     prose = _LINK_OR_CODE.sub("", "\n".join(_split_code(text)[::2]))
     if _STRUCK_OUT.search(prose) or any(takes_back(each) or may_doubt(each) for each in _EDIT.findall(prose)):
         return False
-    return not (_FILE.search(text) or _DONE.match(text) or _FOR_ASKER.search(text) or _FOR_NOW.search(prose))
+    return not (_DONE.match(text) or _FOR_ASKER.search(text) or _FOR_NOW.search(prose))
+
+
+def has_file(text: str) -> bool:
+    """Return whether a message has a file or a picture, without which its words may mean nothing."""
+    return _FILE.search(text) is not None
 
 
 def _split_code(text: str) -> list[str]:

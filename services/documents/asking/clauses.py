@@ -43,7 +43,7 @@ _HOLDS = (
 )
 _OTHER_THAN = (
     r"(?:without|except(?:ing|\s++for)?|excluding|other\s++than|apart\s++from|aside\s++from|besides|lacking|ignoring"
-    rf"|leaving\s++out|not\s++counting)(?:\s++(?:the|those|any|all|ones|{any_of('ENTRY')}))*(?:\s++(?:that|which|{_HOLDS}))*"
+    rf"|leaving\s++out|not\s++counting)(?:\s++(?:the|those|any|all|ones|{any_of('ENTRY')})){{0,4}}(?:\s++(?:that|which|{_HOLDS})){{0,4}}"
 )
 _SPAN = r"(?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|weekends?|months?|years?)"
 _WHILE = r"(?:mornings?|afternoons?|evenings?|nights?|weekends?)"
@@ -67,7 +67,7 @@ _CLAUSES = {
     "both": r"\b(?:before\s++(?:and|or)\s++after|after\s++(?:and|or)\s++before)\s",
     "before": rf"\b{_BEFORE}\s",
     "after": rf"\b{_AFTER}\s",
-    "excluded": rf"\b(?:{_NOT}(?:\s++(?:be|been|the|ones|those|have|has))*\s++{_HOLDS}|{_OTHER_THAN})\s",
+    "excluded": rf"\b(?:{_NOT}(?:\s++(?:be|been|the|ones|those|have|has)){{0,4}}\s++{_HOLDS}|{_OTHER_THAN})\s",
     "unread": rf"\b(?:{_NOT}|no|none|nothing|nobody|neither|nor|unless|between|while)\b",
     # Whether two entries are the same is not known, nor how many users there are for each host.
     "same": r"\b(?:different|distinct|unique)\s++"
@@ -75,7 +75,9 @@ _CLAUSES = {
 }
 _ASKS = r"(?:how|wh\w{1,3}|list|show|count|give|tell|find|is|are|was|were|did|do|does|can|could)"
 _END = re.compile(rf"[;.?!](?=\s|$)|,(?=\s++{_ASKS}\b)|\s(?=and\s++(?:how|wh\w{{1,3}})\b)|\n", re.IGNORECASE)
-_LINKS = re.compile(r"(?:\s++(?:that|which|who|are|is|was|were|do|does|did|have|has|had))+\s*+\Z", re.IGNORECASE)
+_LINKS = re.compile(
+    r"(?:\s{1,3}+(?:that|which|who|are|is|was|were|do|does|did|have|has|had)){1,4}\s{0,3}\Z", re.IGNORECASE
+)
 _SENTENCE_END = re.compile(r"[.?!]\s++|\n++")
 _IT = re.compile(
     rf"\s*+(?:(?:and|or|when|what|which|now)\b|(?:(?:{any_of('IT')})(?:\s++(?:{any_of('THING', 'THINGS', 'LEVEL')}))?)?"

@@ -323,7 +323,8 @@ _WRITER = re.compile(
 
 _OR = re.compile(r",?\s*(?:and/)?or(?:\s+(?:the|an?))?", re.IGNORECASE)
 _LIST = re.compile(
-    r"\s*+(?:,\s*+(?:\b(?:and|or|nor)\b)?|\b(?:and|or|nor)\b)\s*+(?:(?:the|an?|about|with|from)\s++)*+", re.IGNORECASE
+    r"\s*+(?:,\s*+(?:\b(?:and|or|nor)\b)?|\b(?:and|or|nor)\b)\s*+(?:(?:the|an?|about|with|from)\s++){0,6}",
+    re.IGNORECASE,
 )
 # fmt: off
 _SAYS_MORE: frozenset[Kind] = frozenset({

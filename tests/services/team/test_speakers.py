@@ -414,6 +414,14 @@ def test_what_is_for_the_asker_or_the_day_alone_keeps_the_whole_answer_from_bein
         assert not teaches(pair)  # without a model it replaces no other answer
 
 
+@pytest.mark.parametrize("file", ["[image: screen.png]", "[file: mill.zip, 3 KB]"])
+def test_an_answer_with_a_file_is_filed_and_not_quoted(file: str) -> None:
+    """It may mean nothing without it."""
+    pair = talk((ANN, PHRASE), (KIM, f"{FIRST}\n{file}"))
+    assert [quotable for *_, quotable in sections(pair)] == [False]
+    assert teaches(pair)
+
+
 @pytest.mark.parametrize(
     "back", ["Are you serious?", "Let me check with the others.", "Let me check.", "lol", "🚫🚫🚫"]
 )
