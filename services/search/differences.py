@@ -376,13 +376,13 @@ def _matter_of(question: str) -> list[str]:
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
     """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
     headings or by all those sentences of its `text` that have the most terms of `question`; or, in English, if its
-    heading has another word before the same thing ("Reset the staging server").
+    heading has the same act and another thing ("Reset the staging server").
     """
     asking = "\n".join(asking_sentences(question)[0]) or question
     heading = _EACH.sub(" ", "\n".join(headings))
     if _is_opposite(asking, heading, text, _told_in(text), _MOST_SIDES):
         return True
-    is_same_act = bool(headings) and _matter_of(asking)[:1] == _matter_of(headings[-1])[:1]
+    is_same_act = bool(headings) and [_act_in(asking)[0]] == _matter_of(headings[-1])[:1]
     if is_same_act and language_of(asking) == ENGLISH and _swaps_words(asking, headings[-1], text):
         return True
     # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.

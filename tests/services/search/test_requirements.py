@@ -114,6 +114,7 @@ def test_a_section_about_the_opposite_is_known(question: str, heading: str, text
         ("How do I disable the cache?", "Enable the cache", "To disable it, set `cache: false`."),
         ("How do I change the port of the server?", "Set the port of the server", "Put it into `port`."),
         ("How do I reset the production server?", "Reset the server", "To reset the server, drop it."),
+        ("does it collect telemetry?", "Does it send telemetry?", "No, it contacts nobody."),
         ("How do I reset my password?", "Passwords", "To reset the password of every user, run `users reset`."),
         ("How many computers can one server take?", "Machines for each server", "Up to 500 can be paired."),
         ("Can I get files back without losing those there?", "Files", "Files that were there are kept."),
