@@ -79,8 +79,8 @@ def doubts(
     Of a user who is not of the team, and has not asked what was answered, `MOST_BY_STRANGER` doubts count in a day.
 
     A post of the bot is doubted by a Discord reply to any piece of it, of the team that corrects, or of a user who
-    clearly doubts; or by what a member of the team says next, and corrects or clearly doubts. So are the messages of
-    the post, as it may have been kept as what the team taught.
+    clearly doubts; or by what a member of the team says next, and takes it back or clearly doubts. So are the
+    messages of the post, as it may have been kept as what the team taught.
 
     What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
     sent it. `posts` remember more.
@@ -142,7 +142,7 @@ def doubts(
             if target is None or not is_by_team(target):
                 return None
             if by_team:
-                return target.id if may_correct(said) or takes_back(said) else None
+                return target.id if may_correct(said) else None
             doubts_it = asker_may_doubt if answers_author(message, target.id) else may_doubt
             return target.id if doubts_it(said) else None
         members = {user_id for user_id, _ in message.mentions} - {message.author.id, people.bot_id}

@@ -474,10 +474,10 @@ def asker_may_doubt(text: str) -> bool:
 
 
 def may_correct(text: str) -> bool:
-    """Return whether what a colleague says in reply to an answer may correct it. False for an addition ("also see the
-    docs"), agreement and courtesy.
+    """Return whether what the team says in reply to an answer may correct it, or takes it back. False for an addition
+    ("also see the docs"), agreement and courtesy.
     """
-    if corrects(text):
+    if takes_back(text):
         return True
     if says_it_worked(text) or _only_agrees(text) or is_formality(text):
         return False
