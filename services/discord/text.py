@@ -39,6 +39,7 @@ ADDRESS = re.compile(r"<(https?://[^\s<>]+)>")
 MARKUP = re.compile(r"[\\`*_~|<>\[\]@#]")
 EMPHASIS_MARK = re.compile(r"[*_~|`]")
 """The first characters of `PAIRED`: a search for these is far cheaper, and most lines have none."""
+CODE_OR_SPOILER = re.compile(r"```[\s\S]*?```|`[^`\n]*`|\|\|([\s\S]+?)\|\|")
 PAIRED = re.compile(r"(\*\*\*|\*\*|__|~~|\|\||`+|(?<!\w)[*_])(?=\S)(.+?)(?<=\S)\1(?!\w)")
 
 
@@ -58,7 +59,7 @@ def escape_markup(text: str) -> str:
 
 def thread_name(text: str) -> str:
     """Return a name for the thread that answers `text`: its first line with visible text, at most 100 UTF-16 units."""
-    for line in text.splitlines():
+    for line in CODE_OR_SPOILER.sub(lambda found: "…" if found[1] else found[0], text).splitlines():
         if FENCE_LINE.fullmatch(line) is None:
             name = _without_markup(line[:READ_OF_LINE_CHARS])
             if name:
@@ -120,15 +121,15 @@ def _without_markup(line: str) -> str:
     text = _plain(PREFIX.sub("", line, count=1), {})[:READ_FOR_NAME_CHARS]
     if "](" in text or "<" in text:
         text = ADDRESS.sub(r"\1", LINK.sub(r"\1", text))
-    while EMPHASIS_MARK.search(text) and (bare := PAIRED.sub(_seen, text)) != text:
+    while EMPHASIS_MARK.search(text) and (bare := PAIRED.sub(_without_marks, text)) != text:
         text = bare
     seen = _one_line(text)
     return seen if any(each not in "*_~|`…" and unicodedata.category(each)[0] not in "CZM" for each in seen) else ""
 
 
-def _seen(found: re.Match[str]) -> str:
-    """Return what is shown of a marked piece of text: what its author hid or struck out is not."""
-    return "…" if found[1] in {"||", "~~"} else found[2]
+def _without_marks(found: re.Match[str]) -> str:
+    """Return a marked piece of text without its marks; "…" for what its author struck out."""
+    return "…" if found[1] == "~~" else found[2]
 
 
 def _shortened(name: str) -> str:
