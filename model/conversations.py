@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Role(StrEnum):
@@ -67,6 +68,15 @@ class Conversation:
     @property
     def images(self) -> tuple[Image, ...]:
         return tuple(image for turn in self.turns for image in turn.images)
+
+
+class ShownPair(NamedTuple):
+    """A conversation that the team has taught the bot, and that a post of the bot quotes or points to. `guild_id`: the
+    server whose library has it; None: the shared one.
+    """
+
+    guild_id: int | None
+    pair_id: str
 
 
 @dataclass(frozen=True, kw_only=True)

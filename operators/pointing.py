@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clock import now
+from model.conversations import ShownPair
 from model.outcomes import OutcomeKind, Reason
-from operators.approving import is_from_team
 from services.assistant import (
     Unanswered,
+    is_team_answer,
     is_worth_showing,
     linkable_hit_texts,
     nothing_found,
     pointers,
     skip_outcome,
 )
-from services.conversations import ShownPair, in_language, phrases
+from services.conversations import in_language, phrases
 from services.knowledge import owner_of
 from services.search import Level, best_passage, language_of
 
@@ -153,7 +154,7 @@ def add_links(
 
 def pairs_of(passages: Iterable[StoredPassage]) -> tuple[ShownPair, ...]:
     """Return the conversations of the team that some passages are from."""
-    of_team = [each for each in passages if is_from_team([each.source_id]) and each.anchor]
+    of_team = (each for each in passages if is_team_answer(each) and each.anchor)
     return tuple(ShownPair(owner_of(each.source_id), each.anchor) for each in of_team)
 
 

@@ -35,6 +35,6 @@ if TYPE_CHECKING:
     from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, outcome_of, reply_outcome, skip_outcome
     from services.assistant.pointing import is_worth_showing, linkable_hit_texts, nothing_found, pointers
     from services.assistant.prompts import CURATING_RULES, Choice, ConfiguredTasks
-    from services.assistant.quoting import first_quote, line_that_asks
+    from services.assistant.quoting import first_quote, is_team_answer, line_that_asks
 
 __getattr__ = lazy_exports(__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clock import now
-from model.conversations import Conversation
+from model.conversations import Conversation, ShownPair
 from model.outcomes import Outcome, OutcomeKind
 from services.assistant.citations import remove_foreign_links
 from services.search import Level
@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer
     from clock.cancellation import CancelToken
     from model.messages import Message, Part
     from model.outcomes import Reason
-    from services.conversations import ShownPair
     from services.documents import Toolset
     from services.knowledge import Source
     from services.llm import Usage

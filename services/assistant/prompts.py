@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from model.conversations import Role
 from model.words import number_of
+from services import team
 from services.assistant.citations import conversation_label
 from services.knowledge import pair_ids, topic_for_model
 from services.llm import Field, Prompt, conversation_rules, id_field, mark_imitations, one_line, section, system
-from services.team import has_several_askers, names_users, utterances_of
 
 if TYPE_CHECKING:
     from model.conversations import Conversation, Turn
@@ -193,7 +193,7 @@ def pair_fields(
     yield Field("Said", pair.said_at[:_MINUTE].replace("T", " "))
     for each in corrections:
         yield Field(f"Superseded in part on {each.said_at[:_DAY]}", each.text)
-    turns = utterances_of(pair)
+    turns = team.utterances_of(pair)
     texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
     room = PAIR_CHARS - sum(map(len, texts))
     at = len(texts) // 2
@@ -372,9 +372,9 @@ def classify(tasks: ConfiguredTasks, pair: Pair, index: Sequence[IndexEntry]) ->
     listed = section(
         "index", (field for each in index for field in (id_field(each.id), Field("About", each.description)))
     )
-    mixed = has_several_askers(pair)
+    mixed = team.has_several_askers(pair)
     pieces = PIECES if mixed else NO_PIECES
-    rules = "\n".join((CLASSIFY_RULES, pieces, *_if(names_users(pair), SPEAKERS)))
+    rules = "\n".join((CLASSIFY_RULES, pieces, *_if(team.names_users(pair), SPEAKERS)))
     return Prompt(
         tasks.system("classify", rules),
         _joined(listed, section("pair", pair_fields(pair, name_turns=mixed)), "File this pair, or skip it."),
@@ -391,7 +391,7 @@ def integrate(
     """Build the prompt that adds a pair to its topic. `corrections`: gives what is superseded in a pair."""
     shown = (pair_fields(each, conversation_label(at), corrections(each)) for at, each in enumerate(topic_pairs))
     topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
-    rules = _joined(INTEGRATE_RULES, *_if(any(map(names_users, (pair, *topic_pairs))), SPEAKERS))
+    rules = _joined(INTEGRATE_RULES, *_if(any(map(team.names_users, (pair, *topic_pairs))), SPEAKERS))
     return Prompt(
         tasks.system("integrate", rules),
         _joined(section("topic", topic_fields), section("pair", pair_fields(pair)), "Integrate this pair."),

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         Outbox,
         Post,
         Posts,
-        ShownPair,
         StartedReply,
         Watermark,
         Watermarks,

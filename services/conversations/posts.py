@@ -11,25 +11,17 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from clock import run_blocking
+from model.conversations import ShownPair
 from model.messages import Author, AuthorType, Key, Message, Part, Place, PlaceKind, snowflake_at, snowflake_time
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from services.storage import files, read_object, read_text
 
 _Id = Annotated[int, Field(ge=0, lt=2**64)]
-
-
-class ShownPair(NamedTuple):
-    """A conversation that the team has taught the bot. `guild_id`: the server whose library has it; None: the shared
-    one.
-    """
-
-    guild_id: _Id | None
-    pair_id: str
 
 
 @dataclass(frozen=True, slots=True)

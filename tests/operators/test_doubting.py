@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from model.conversations import ShownPair
 from model.messages import Author, Message, Place
 from operators.doubting import (
     ASKER_SECONDS,
@@ -16,7 +17,7 @@ from operators.doubting import (
     DoubtedPair,
     doubts,
 )
-from services.conversations import Post, Posts, ShownPair
+from services.conversations import Post, Posts
 from tests.marbles import play, watch
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, STAFF_TOO, THREAD, Talk
 

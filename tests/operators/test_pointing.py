@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from examples.extending.operator import sign
-from model.conversations import Conversation, Role, Turn
+from model.conversations import Conversation, Role, ShownPair, Turn
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.pointing import DAY, PointRules, RecentReplies, add_links, point, remember_replies
 from operators.step import StepOperator, in_turn, step
 from services.assistant import Addresses, Inquiry, Unanswered, outcome_of
-from services.conversations import ShownPair
 from services.conversations.in_flight import WorkCancelled
 from services.llm import Usage
 from services.search.retrieval import NOTHING, Level, SearchResult

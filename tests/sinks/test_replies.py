@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from model.conversations import ShownPair
 from model.messages import Author, Message, Place, PlaceKind, Reference
 from model.servers import Servers
-from services.conversations import History, Post, Posts, ShownPair, StartedReply
+from services.conversations import History, Post, Posts, StartedReply
 from services.discord import DryRunPoster, LookupFailed, PostFailed, TakenBack
 from services.llm import Budget, BudgetLimits
 from sinks.replies import Replies
