@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
@@ -21,7 +22,7 @@ from services.search.embedding import PackagedEmbedder
 from settings import load
 from tests.services.assistant.extractive.marlstow import SCENES, Scene
 
-DEMO = Path(__file__).parents[4] / "examples" / "demo.yaml"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 MOST_SOURCES: Final = 3
 MOST_POINTERS: Final = 3
 
@@ -91,9 +92,10 @@ WANTED: Final = {
 
 @pytest.fixture(params=["words", "meaning"])
 async def backend(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Backend]:
-    """The demo's sources, and an index of them as the program makes it."""
+    """The demo's sources, and an index of them as the program makes it, whatever index is in its folder."""
     embedder = PackagedEmbedder() if request.param == "meaning" else None
-    with temporary_index(load(DEMO).for_replay(tmp_path)) as settings:
+    demo = shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("data")) / "demo.yaml"
+    with temporary_index(load(demo)) as settings:
         books = library_of(settings)
         search = LibrarySearch(books, PassageStore(None), PassageStore(None), embedder)
         await search.refresh()
