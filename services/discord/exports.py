@@ -119,11 +119,10 @@ class _Message(_WithId):
     embeds: list[_Embed] | None = None
 
     @property
-    def unread_parts(self) -> list[object]:
-        """What the message shows besides its text; previews of its own links are no part of it."""
-        embeds = [each for each in self.embeds or () if not each.url or each.url not in (self.content or "")]
-        forwarded = () if self.forwarded_message is None else (self.forwarded_message,)
-        return [*(self.stickers or ()), *embeds, *forwarded]
+    def has_unread_parts(self) -> bool:
+        """True if people see more than its text and files. A preview of a link in the text adds nothing."""
+        has_embeds = any(not each.url or each.url not in (self.content or "") for each in self.embeds or ())
+        return has_embeds or bool(self.stickers) or self.forwarded_message is not None
 
 
 class Export:
@@ -219,7 +218,7 @@ class Export:
             "timestamp": exported.timestamp,
             "edited_timestamp": exported.timestamp_edited,
             "attachments": [file.model_dump() for file in exported.attachments or ()],
-            "sticker_items": [{} for _ in exported.unread_parts],  # of what sort they are does not matter
+            "sticker_items": [{}] if exported.has_unread_parts else [],  # of what sort they are does not matter
             "mentions": [
                 {"id": str(user.id), "username": user.name or "", "member": {"nick": user.nickname}}
                 for user in exported.mentions or ()

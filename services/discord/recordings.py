@@ -274,10 +274,9 @@ class RecordingFilter:
         return {**kept, "member": {"roles": roles, "user": {"id": str(sent.user_id), "bot": is_bot}}}
 
     def _is_hidden(self, sent: Message) -> bool:
-        is_named = (
-            sent.id == sent.channel_id and sent.id in self._hidden_by_name
-        )  # a post has the id of its first message
-        return sent.id in self._hidden or is_named or self._opted_out(sent.author.id, sent.text)
+        # A forum post has the id of its first message.
+        is_below_name = sent.id == sent.channel_id and sent.id in self._hidden_by_name
+        return sent.id in self._hidden or is_below_name or self._opted_out(sent.author.id, sent.text)
 
 
 def _nameless(thread: Mapping[str, object]) -> Mapping[str, object]:
