@@ -418,7 +418,8 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
     if not hits:
         return []
     ranks = [_rank(hit) + (WORD_MATCH_WEIGHT * matches[at].near if matches else 0.0) for at, hit in enumerate(hits)]
-    asked = [frozenset(terms(hit.passage.headings[-1])) if hit.passage.headings else frozenset[str]() for hit in hits]
+    questions = [hit.passage.headings[-1] if hit.passage.headings else "" for hit in hits]
+    asked = [frozenset(terms(each)) for each in questions]
     found: list[TeamAnswer] = []
     for at, hit in enumerate(hits):
         # Answers to the same question are no rivals.
@@ -428,24 +429,19 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
         ahead = ranks[at] - max(others) if others else min(ranks[at], _AHEAD_ALONE)
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = team_probability(signals) if hit.passage.quotable else 0.0
-        earlier = hit.passage.headings[-1] if hit.passage.headings else ""
         later = (other for each, other in zip(asked, hits, strict=True) if _is_same_question(asked[at], each))
         if confidence >= _TEAM_ANSWER_FROM and (
             any(other.passage.doubted and not _is_before(other, hit) for other in later)
-            or asks_something_else(query, earlier, hit.passage.text)
-            or asks_only_among_others(query, earlier, hit.passage.text)
+            or asks_something_else(query, questions[at], hit.passage.text)
+            or asks_only_among_others(query, questions[at], hit.passage.text)
         ):
             confidence = _UNSURE
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
     wanted = _WORD.findall(query.casefold())
     # What was answered word for word goes first, whatever its age.
     sure = [
-        (
-            -round(each.confidence, 1),
-            wanted != _WORD.findall(each.hit.passage.headings[-1].casefold() if each.hit.passage.headings else ""),
-            not each.hit.passage.helped,
-        )
-        for each in found
+        (-round(each.confidence, 1), wanted != _WORD.findall(earlier.casefold()), not each.hit.passage.helped)
+        for each, earlier in zip(found, questions, strict=True)
     ]
 
     def order(at: int) -> tuple[object, ...]:
