@@ -202,8 +202,6 @@ def _with_negations(text: str) -> str:
 
 
 _LIGHT_VERBS = frozenset({"do", "get", "make", "put", "switch", "turn"})
-
-
 _MOST_SWAPPED = 3
 """Words of each question in the place of which the other has others."""
 
@@ -287,10 +285,10 @@ _JUDGED = lazy_pattern(
 )
 _ASKS_FOR = lazy_pattern(
     r"^[^\w\n]{0,9}(?:(?:and|but|so|also|ok|please|well)[^\w\n]{1,9})?"
-    r"(?:(how\s+(?:often|long|soon)|when)|(how\s+(?:many|much))|(why)|(who(?:m|se)?)|(what\s+happens))\b",
+    r"(?:(?P<time>how\s+(?:often|long|soon)|when)|(?P<number>how\s+(?:many|much))|(?P<reason>why)|(?P<person>who(?:m|se)?)"
+    r"|(?P<result>what\s+happens))\b",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A time, a number, a reason, somebody, or what follows."""
 _HOW_TO = lazy_pattern(
     r"\bhow\s+(?:(?:do|can|could|should|would|must|may)\s+(?:i|we|you|one)|to)\s+(\w+)\s*((?:[\w'’+#-]+\s*){0,4})",
     re.IGNORECASE,
@@ -328,7 +326,7 @@ def _asks_for_another_kind(asked: str, before: str) -> bool:
     """Return True if one question asks why and the other when, or only one for a judgement; or for any of these, where
     the earlier one asks how the same is done.
     """
-    kinds, other_kinds = ({each.lastindex for each in _ASKS_FOR.finditer(text)} for text in (asked, before))
+    kinds, other_kinds = ({each.lastgroup for each in _ASKS_FOR.finditer(text)} for text in (asked, before))
     judged, judged_before = ({each.lower() for each in _JUDGED.findall(text)} for text in (asked, before))
     is_how = not other_kinds and _act_in(before)[0] in terms(asked)
     return bool(kinds and (is_how or other_kinds) and not kinds & other_kinds) or judged != judged_before
