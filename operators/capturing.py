@@ -94,7 +94,7 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
 
 
 Change = Deleted | PlaceGone | Edited | Doubt | DoubtedPair
-"""What changes how a captured conversation is read."""
+"""An event after which a captured conversation reads differently."""
 
 
 def revisions_of(event: Change, context: Context) -> tuple[Revision, ...]:

@@ -151,7 +151,7 @@ _FOR_ASKER = _words(
     r"(?:your(?:\snew)?|the\snew|(?:dein|ihr|das|der|die)\sneue[rs]?)\s(?:\w+\s)?(?:key|password|code|pin|licen[cs]e"
     r"|token|one|schlüssel|passwort|kennwort|lizenz)\s(?:is|ist|lautet)\W{1,9}(?=\S*\d)\S{6}",
 )
-"""What is only for whoever asked: of no use to others, and private."""
+"""Sentences for the asker alone: they are private, or of no use to others."""
 _DONE = _begins(r"(?:done|erledigt)\s?[,.!:]")
 _FOR_NOW = _words(
     # "If you are logged in at the moment" is said in general.
@@ -167,7 +167,7 @@ _FOR_NOW = _words(
     r"(?:we|I)(?:['’](?:re|m)|\s(?:are|am))\s(?:\w+\s)?working\son\s(?:it|this|that|a\sfix)\b|wir\sarbeiten\sdaran\b",
     r"(?:will|should)\sbe\sback\s(?:at|by|in|soon|on)\b",
 )
-"""What holds on the day on which it is said."""
+"""Sentences that hold only on the day on which they are written."""
 _STRUCK_OUT = lazy_pattern(
     r"~~\S|^\W{0,4}(?:outdated|obsolete|deprecated|veraltet)\s?[\]:!)]", re.IGNORECASE | re.MULTILINE
 )
@@ -432,7 +432,7 @@ _TAKES_BACK = _begins(
     r"(?:warte|moment\smal|stopp|vergiss\s(?:das|es)|ich\sschaue?\snochmal)\b(?!\s(?:bis|auf))",
     after=r"(?:(?:oh|ah|hm+|uh+|um+|er+m?|ok(?:ay)?|sorry|well|hey|please|pls|just|but|and|so|actually|wait|no)\b\W{0,6}){0,8}",
 )
-"""What whoever has answered says next, if it takes the answer back or puts it off."""
+"""Beginnings of a message that takes an answer back, or puts it off, right behind it."""
 _ACCEPTS = _any(
     r"^\W*(?:ok(?:ay)?|ah+|oh+|alright|i\ssee|got\sit|gotcha|understood|yes|yep|yeah|then|(?:i|we)['’]?ll|(?:i|we)\swill"
     r"|let\s(?:me|us)|gonna|going\sto|will|(?:i['’]?m\s|i\sam\s)?(?:trying|testing|updating|restarting|on\sit))\b",

@@ -133,7 +133,9 @@ def authors_in(folder: Path, pair_ids: Iterable[str]) -> set[int]:
 
 
 def pairs_with_ids(folder: Path, pair_ids: Iterable[str]) -> list[Pair]:
-    """Return the pairs with these ids. Only the files of their weeks are read; what is no id of a pair is left out."""
+    """Return the pairs with these ids. Only the files of their weeks are read; what is no id of a pair is left out.
+    Raises OSError.
+    """
     by_week: dict[str, list[str]] = {}
     for pair_id in pair_ids:
         with suppress(archive.BadId):
