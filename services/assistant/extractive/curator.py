@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.search import STOP_WORDS, asking_sentences, corrects, is_another_question, stem, terms
+from services.assistant.extractive.describing import content_words
+from services.search import asking_sentences, corrects, is_another_question, stem, terms
 from services.storage import in_thread
 from services.team import Actor, Remark, exchanges_of
 
@@ -48,23 +49,10 @@ _SAYS_CHANGED = re.compile(
     r"|wrong|used to|since (?:v(?:ersion)?\b|\d)|as of|meanwhile)",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W\d_]\w{2,19}")
 _NAME_WORDS = 4
 _MIN_NAME_WORDS = 2
 """A sentence with fewer content words names no topic if another has as many."""
 _MIN_TERM_CHARS = 3
-_SAYS_NOTHING = STOP_WORDS | frozenset(
-    # How people ask, whatever it is about.
-    """
-    able already also another anybody anyone anything best better case correct correctly currently different easy
-    else error exactly example existing find fine first get getting good got guess guys happen happens hello help
-    hey hope idea ideas instead issue issues just kind know last like look looking looks make makes making maybe
-    mean means need needed needs new okay one ones people please possible probably problem question questions quick
-    really right safe saw say says see seem seems show simple some somebody someone something still sure tell thanks
-    thing things think time tried try trying understand use used uses using wait want wanted wants way ways well
-    wonder wondering work worked working works would wrong
-    """.split()  # noqa: SIM905 (shorter so)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +228,6 @@ def _common_prefix(one: Sequence[Pair], other: Sequence[Pair]) -> int:
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
     """Return the share of `part` that is in `whole`, 0 to 1; 0 for an empty part, which shows no likeness."""
     return len(part & whole) / (len(part) or 1)
-
-
-def content_words(sentence: str) -> tuple[str, ...]:
-    """Return the words of a question in lower case, without stop words and phrases that every question has."""
-    words = (word.lower() for word in _WORD.findall(sentence))
-    return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in _SAYS_NOTHING))
 
 
 def _bare(said: Iterable[str]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from typing import Final
 
-from services.assistant.extractive.curator import content_words
 from services.knowledge import answered_pairs
 from services.search import STOP_WORDS, asking_sentences, stem
 from services.search.text import BlockKind, read
@@ -23,11 +23,24 @@ _MIN_PROSE_WORDS: Final = 4
 _SHARED_WORDS: Final = 3
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._-][A-Za-z0-9]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+_LONG_WORD = re.compile(r"[^\W\d_]\w{2,19}")
 # An underscore within a word is no markup: `require_mount` keeps its.
 _MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\([^)\[]*+\)|[*`#>|]+|(?<![^\W_])_+|_+(?![^\W_])")
 _ADDRESS = re.compile(r"\b\w+://\S+")
 _KEY: Final = "extractive 3"
 """Raise the number when descriptions of the same text would change; that of topics stands in their describer."""
+_SAYS_NOTHING = STOP_WORDS | frozenset(
+    # How people ask, whatever it is about.
+    """
+    able already also another anybody anyone anything best better case correct correctly currently different easy
+    else error exactly example existing find fine first get getting good got guess guys happen happens hello help
+    hey hope idea ideas instead issue issues just kind know last like look looking looks make makes making maybe
+    mean means need needed needs new okay one ones people please possible probably problem question questions quick
+    really right safe saw say says see seem seems show simple some somebody someone something still sure tell thanks
+    thing things think time tried try trying understand use used uses using wait want wanted wants way ways well
+    wonder wondering work worked working works would wrong
+    """.split()  # noqa: SIM905 (shorter so)
+)
 
 
 class ExtractiveDescriber:
@@ -75,6 +88,12 @@ def _shared(asked: list[str]) -> str:
     often = [(each, count) for each, count in holders.most_common() if count > 1 and 2 * count > len(asked)]
     best = {each for each, _ in often[:_SHARED_WORDS]}
     return ", ".join(word for each, word in words.items() if each in best)
+
+
+def content_words(sentence: str) -> tuple[str, ...]:
+    """Return the words of a question in lower case, without stop words and phrases that every question has."""
+    words = (word.lower() for word in _LONG_WORD.findall(sentence))
+    return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in _SAYS_NOTHING))
 
 
 def describe(source_id: str, text: str) -> str:
