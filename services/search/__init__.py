@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from services.search.replies import (
         asker_may_doubt,
+        asks_for_now,
         corrects,
         has_file,
         holds_for_all,

@@ -128,13 +128,16 @@ def _targets_in(words: Iterable[str]) -> dict[str, frozenset[str]]:
 
 def _goes_elsewhere(one: _FunctionWords, other: _FunctionWords, shared: set[str]) -> bool:
     """Return True if one question turns in or up what the other turns out; if one goes to where the other comes from;
-    or if both name the same two things (`shared`) in another order: "A faster than B" and "B faster than A".
+    if one has with a thing what the other has instead of it; or if both name the same two things (`shared`) in another
+    order: "A faster than B" and "B faster than A".
     """
     both = one.particles.keys() & other.particles.keys()
     if any(one.particles[term].isdisjoint(other.particles[term]) for term in both):
         return True
-    if _is_reversed(one.targets, other.targets) or _is_reversed(other.targets, one.targets):
-        return True
+    for mine, its in ((one.targets, other.targets), (other.targets, one.targets)):
+        is_beside = "instead" not in mine and not mine.get("with", _NOTHING).isdisjoint(its.get("instead", _NOTHING))
+        if is_beside or _is_reversed(mine, its):
+            return True
     for direction in (one.targets.keys() & other.targets.keys()) - {"or"}:
         here, there = one.targets[direction], other.targets[direction]
         if here ^ there <= shared and len(here - there) == len(there - here) > 0:
@@ -323,13 +326,16 @@ def _is_asked_otherwise(question: str, earlier: str, answer: str) -> bool:
 
 
 def _asks_for_another_kind(asked: str, before: str) -> bool:
-    """Return True if one question asks why and the other when, or only one for a judgement; or for any of these, where
-    the earlier one asks how the same is done.
+    """Return True if one question asks why and the other when, or only one for a judgement; or if one asks for any of
+    these, and the other how the same is done.
     """
     kinds, other_kinds = ({each.lastgroup for each in _ASKS_FOR.finditer(text)} for text in (asked, before))
     judged, judged_before = ({each.lower() for each in _JUDGED.findall(text)} for text in (asked, before))
-    is_how = not other_kinds and _act_in(before)[0] in terms(asked)
-    return bool(kinds and (is_how or other_kinds) and not kinds & other_kinds) or judged != judged_before
+    if judged != judged_before or (kinds and other_kinds and kinds.isdisjoint(other_kinds)):
+        return True
+    act, thing = _act_in(before if kinds else asked)
+    is_same = (thing if act in _LIGHT_VERBS else act) in terms(asked if kinds else before)
+    return bool(kinds) != bool(other_kinds) and is_same
 
 
 def _is_wider(asked: str, before: str, answer: str) -> bool:
@@ -371,14 +377,29 @@ def _matter_of(question: str) -> list[str]:
     return [each for each in dict.fromkeys(found) if each not in _ask_nothing() | _LIGHT_VERBS]
 
 
+_DESTROYING = """
+clear delete deletion destroy drop erase format kill purge remove removal reset revoke terminate uninstall wipe rid
+"""
+
+
+def _destroys_unasked(asking: str, heading: str) -> bool:
+    """Return True if a heading begins with an act that destroys, and a question asks how to do something else."""
+    act, thing = _act_in(asking)
+    destroying = set(terms(_DESTROYING))
+    return bool(act) and destroying.isdisjoint([act, thing]) and not destroying.isdisjoint(_matter_of(heading)[:1])
+
+
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
     """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
     headings or by all those sentences of its `text` that have the most terms of `question`; or, in English, if its
-    heading has the same act and another thing ("Reset the staging server").
+    heading has the same act and another thing ("Reset the staging server"), or is about destroying, and the question
+    about how to do something else ("I deleted it: how do I get it back?").
     """
     asking = "\n".join(asking_sentences(question)[0]) or question
     heading = _EACH.sub(" ", "\n".join(headings))
     if _is_opposite(asking, heading, text, _told_in(text), _MOST_SIDES):
+        return True
+    if headings and _destroys_unasked(asking, headings[-1]):
         return True
     is_same_act = bool(headings) and [_act_in(asking)[0]] == _matter_of(headings[-1])[:1]
     if is_same_act and language_of(asking) == ENGLISH and _swaps_words(asking, headings[-1], text):

@@ -97,6 +97,9 @@ def test_an_introduction_answers_nothing_particular(heading: str) -> None:
         ("How do I enable two-factor sign-in?", "Disable two-factor sign-in", "Wipe it. Users enable it again."),
         ("How do I restore the database?", "Delete the database", "Drop it. Nobody can restore it."),
         ("How do I reset the production server?", "Reset the staging server", "To reset the staging server, drop it."),
+        ("I deleted it, how do I get the data back?", "Delete the data", "To delete the data, press F9."),
+        ("How do I prevent users from deleting the data?", "Deleting the data", "To delete the data, press F9."),
+        ("How do I stop the data being wiped?", "Files › Wipe the data", "Press F9, and the data is wiped."),
     ],
 )
 def test_a_section_about_the_opposite_is_known(question: str, heading: str, text: str) -> None:
@@ -114,6 +117,10 @@ def test_a_section_about_the_opposite_is_known(question: str, heading: str, text
         ("How do I disable the cache?", "Enable the cache", "To disable it, set `cache: false`."),
         ("How do I change the port of the server?", "Set the port of the server", "Put it into `port`."),
         ("How do I reset the production server?", "Reset the server", "To reset the server, drop it."),
+        ("How do I drop the data?", "Delete the data", "Press F9."),
+        ("How do I get rid of the data?", "Delete the data", "Press F9."),
+        ("Can I delete the data?", "Delete the data", "Press F9."),
+        ("How do I keep the data?", "Keep the data", "Press F9. It is not deleted then."),
         ("does it collect telemetry?", "Does it send telemetry?", "No, it contacts nobody."),
         ("How do I reset my password?", "Passwords", "To reset the password of every user, run `users reset`."),
         ("How many computers can one server take?", "Machines for each server", "Up to 500 can be paired."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.search import holds_for_all, is_answer, statements
+from services.search import asks_for_now, holds_for_all, is_answer, statements
 
 
 @pytest.mark.parametrize(
@@ -164,3 +164,19 @@ def test_what_is_struck_out_or_taken_back_by_an_edit_does_not_hold_for_all(said:
 )
 def test_what_is_said_in_general_holds_for_all(said: str) -> None:
     assert holds_for_all(said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_for_now"),
+    [
+        ("Who is on call this week?", True),
+        ("What are today's levers?", True),
+        ("The lever is stuck. Is the mill closed at the moment?", True),
+        ("Wer hat heute Dienst?", True),
+        ("Who is on call?", False),
+        ("I began today. Which lever do I pull first?", False),
+        ("How do I list the levers that were pulled today?", False),
+    ],
+)
+def test_a_question_about_its_own_day_is_known(asked: str, *, is_for_now: bool) -> None:
+    assert asks_for_now(asked) is is_for_now

@@ -176,6 +176,10 @@ def test_an_answer_that_a_doubted_one_may_have_replaced_is_not_sure(same_topic: 
         ("How do I reset a wheel of the lever?", "How do I reset the lever?"),
         ("How do I reset the lever without oil?", "How do I reset the lever?"),
         ("How do I pull levers instead of wheels?", "How do I pull wheels instead of levers?"),
+        ("How do I pull levers together with wheels?", "How do I pull levers instead of wheels?"),
+        ("How do I pull levers instead of wheels?", "How do I pull levers with wheels?"),
+        ("How do I get a lever?", "When do I get a lever?"),
+        ("How do I pull the lever?", "Why do I pull the lever?"),
     ],
 )
 def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: str) -> None:

@@ -414,6 +414,12 @@ def test_what_is_for_the_asker_or_the_day_alone_keeps_the_whole_answer_from_bein
         assert not teaches(pair)  # without a model it replaces no other answer
 
 
+def test_an_answer_to_what_is_asked_about_this_week_is_filed_and_not_quoted() -> None:
+    pair = talk((ANN, "May I send the recovery phrase of my wallet this week?"), (KIM, FIRST))
+    assert [quotable for *_, quotable in sections(pair)] == [False]
+    assert teaches(pair)
+
+
 @pytest.mark.parametrize("file", ["[image: screen.png]", "[file: mill.zip, 3 KB]"])
 def test_an_answer_with_a_file_is_filed_and_not_quoted(file: str) -> None:
     """It may mean nothing without it."""
