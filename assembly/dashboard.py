@@ -36,6 +36,7 @@ from dashboard import History as OutcomesAndVotes
 from model.health import Condition
 from model.permissions import OWNER, Operator
 from model.processes import Fleet
+from model.source_ids import DOCUMENT, document_id, is_document
 from reporting.cost import Costs, Prices, costs
 from reporting.reading import (
     MOMENT,
@@ -304,14 +305,14 @@ def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
 
 async def known_sources(kb: KnowledgeSettings, library: Library) -> list[KnownSource]:
     """List the sources of the knowledge base, from index and cache, in the order of the index."""
-    described = {entry.id: entry.description for entry in await library.index() if entry.id.startswith("kb:")}
+    described = {entry.id: entry.description for entry in await library.index() if is_document(entry.id)}
     kinds = source_kinds(kb)
     records = await in_thread(read_records, kb, kinds)
     found = [
-        _known_source(kinds, source_id, records.get(source_id.removeprefix("kb:")), text)
+        _known_source(kinds, source_id, records.get(source_id.removeprefix(DOCUMENT)), text)
         for source_id, text in described.items()
     ]
-    rest = [(f"kb:{bare}", record) for bare, record in records.items() if f"kb:{bare}" not in described]
+    rest = [(document_id(bare), record) for bare, record in records.items() if document_id(bare) not in described]
     return found + [_known_source(kinds, source_id, record, None) for source_id, record in sorted(rest)]
 
 

@@ -30,6 +30,7 @@ from dataflow.metering import Gauge
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from model.servers import Servers
+from model.source_ids import owner_of
 from operators.approving import digest_of, pairs_in
 from operators.screen import ChannelLists, ScreenRules
 from services.assistant import Assistant
@@ -52,7 +53,7 @@ from services.conversations import (
 )
 from services.discord import Access, Attachments, Fetcher, LookupFailed, Poster, Reviews
 from services.documents.store import SharedDocuments, StoreUnavailable
-from services.knowledge import Library, LibrarySearch, Source, owner_of, pair_ids
+from services.knowledge import Library, LibrarySearch, Source, pair_ids
 from services.llm import AttachedImages, ImageSource, Limiter, StructuredLLM
 from services.redaction import Redactor
 from services.storage import DataFolder, in_thread

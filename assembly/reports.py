@@ -17,6 +17,7 @@ from assembly.running import in_background
 from assembly.team import team_paths
 from clock import now, rfc3339, run_blocking
 from model.messages import snowflake_at
+from model.source_ids import is_document
 from reporting import reading
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.document import summary
@@ -62,7 +63,7 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
     pages, captured, by_message = list[str](), dict[str, CapturedConversation](), dict[int, CapturedConversation]()
     lessons = dict[int | None, list[Pair]]()
     for library in _libraries(settings, guild_id):
-        pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
+        pages += [entry.id for entry in await library.index() if is_document(entry.id)]
     for owner in settings.servers if guild_id is None else [settings.servers.owner_of(guild_id)]:
         team = settings.servers[owner]
         found = await in_thread(overview, team_paths(team), team.kb.qa_raw_last_processed_id, now())

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 
 from assembly import Unusable
 from clock import Processes
+from model.source_ids import document_id
 from services.knowledge import (
     AnyKind,
     CannotList,
@@ -157,4 +158,4 @@ def _entries(kb: KnowledgeSettings) -> Iterator[IndexEntry]:
                 with suppress(OutsideFolder, OSError):
                     found = kind.read(source_id)
                     if not found.flaw:
-                        yield IndexEntry(f"kb:{source_id}", describe(source_id, found.text))
+                        yield IndexEntry(document_id(source_id), describe(source_id, found.text))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from clock import rfc3339
 from model.messages import discord_address
 from model.outcomes import is_library_source
+from model.source_ids import is_topic
 from model.words import without_invisible
 
 HIDDEN_FILE = "a file of the thread"
@@ -54,7 +55,7 @@ class DisplayRules:
 
     def said_in(self, source_id: str, written: str) -> str:
         """Return a text or heading of a source. In topics both are by people, and headings are questions."""
-        return self.text(written) if source_id.startswith("team:") else without_invisible(written)
+        return self.text(written) if is_topic(source_id) else without_invisible(written)
 
 
 def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:

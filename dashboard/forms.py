@@ -12,9 +12,9 @@ from aiohttp import web
 from dashboard.access import AdmittedRequest
 from dashboard.display import DisplayRules, ago, link_to, minute, without_invisible
 from model.messages import is_snowflake
+from model.source_ids import bare_name
 from reporting.report import Gap
 from services.conversations import Draft, DraftAction
-from services.knowledge import bare_name
 from services.storage import in_thread
 from services.team import SAME_WORDING, LessonForm, LessonRefused, TeachingResult, asker_among, share_of_wording
 from services.telemetry import PartOutcome

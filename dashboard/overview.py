@@ -13,6 +13,7 @@ from dashboard.display import DAY, DisplayRules, ago, minute, without_invisible
 from dashboard.views import GapView, KnownSource, find_voted_part, id_of, votes_of
 from model.health import TOPICS, Condition, HealthTopic
 from model.outcomes import OutcomeKind
+from model.source_ids import bare_name
 from reporting.cost import whole_days
 from reporting.reading import TimeSpan, VotedQuestion
 from reporting.report import is_gap, title_of
@@ -173,7 +174,7 @@ def next_steps(
     failing = [each for each in sources if each.has_trouble]
     if failing:
         says = f"See to {number_of(len(failing), 'source')} that cannot be read"
-        first = without_invisible(failing[0].id.removeprefix("kb:"))
+        first = without_invisible(bare_name(failing[0].id))
         steps.append(NextStep(says, FAILING_SOURCES, f"{first}: {failing[0].state}"))
     return steps
 

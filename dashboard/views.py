@@ -12,6 +12,7 @@ from dashboard.flow import StepDuration
 from model.messages import AuthorType, is_snowflake
 from model.outcomes import OutcomeKind
 from model.processes import Fleet, ProcessStatus
+from model.source_ids import bare_name, topic_id
 from model.steps import DECISIONS, STEPS
 from reporting.cost import Costs, Expense
 from reporting.reading import VotedQuestion
@@ -345,7 +346,7 @@ def gap_view(gap: Gap, rules: DisplayRules, answers: Mapping[int, str] | None = 
         without_repeats.append(each._replace(text="") if normalised in seen else each)
         seen.add(normalised)
     nearest = next((ranked[0].source for entry in gap.questions if (ranked := ranked_of(entry, rules))), "")
-    fallback_title = f"Something near {nearest.removeprefix('kb:')}" if nearest else f"Something in {asked[0].where}"
+    fallback_title = f"Something near {bare_name(nearest)}" if nearest else f"Something in {asked[0].where}"
     return GapView(
         asked[0].id,
         title or fallback_title,
@@ -585,7 +586,7 @@ def team_view(overview: Overview, used: Counter[str], rules: DisplayRules) -> Te
     for name, topic in overview.topics.items():
         days = [pair.said_at[:_DAY_CHARS] for pair in topic.pairs]
         description = rules.text(overview.descriptions.get(name, ""))
-        topics.append(TopicRow(name, len(days), days[0], days[-1], used[f"team:{name}.txt"], description))
+        topics.append(TopicRow(name, len(days), days[0], days[-1], used[topic_id(name)], description))
     pairs = sum(topic.pairs for topic in topics)
     filed = f"{number_of(len(topics), 'topic')} with {number_of(pairs, 'conversation')}"
     summary = f"{filed}; {overview.captured} captured in all"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from model.messages import Part
+from model.source_ids import has_namespace
 
 
 class OutcomeKind(StrEnum):
@@ -187,7 +188,7 @@ def is_library_source(source: str) -> bool:
     """Return True if a citation names a document or a topic, and False if it names a file that somebody has posted. The
     name of a file may begin like an id of a document, but a file is cited with its lines.
     """
-    return source.startswith(("kb:", "team:")) and not _LINES.search(source)
+    return has_namespace(source) and not _LINES.search(source)
 
 
 def recordable_sources(sources: Iterable[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clock import now
 from model.outcomes import OutcomeKind, Reason, recordable_sources
+from model.source_ids import is_topic
 from services.assistant import line_that_asks, links_block, outcome_of
 from services.knowledge import SourceUnavailable, pair_ids
 
@@ -50,13 +51,9 @@ class ApprovalRules:
         return {self.approval, *self.by_channel.values()} != {"off"}
 
 
-TEAM_TOPIC = "team:"
-"""The beginning of the ids of the team's topics."""
-
-
 def is_from_team(sources: Iterable[str]) -> bool:
     """Return True if one of the sources is a topic of the team."""
-    return any(each.startswith(TEAM_TOPIC) for each in sources)
+    return any(map(is_topic, sources))
 
 
 def is_sure(inquiry: Inquiry, found: SearchResult) -> bool:
@@ -127,7 +124,7 @@ def approve(
         inquiry.token.commit()
         text = inquiry.draft + links_block(inquiry.links)
         if drafts.folder is not None:
-            topics = [each for each in inquiry.shown_sources if each.startswith(TEAM_TOPIC)]
+            topics = [each for each in inquiry.shown_sources if is_topic(each)]
             held_pairs = set[tuple[str, str]]() if library is None else await pairs_in(library, topics)
             pairs = held_pairs.intersection(inquiry.cited_pairs) or held_pairs
             draft = draft_of(inquiry, text, confidence, pairs)

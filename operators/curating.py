@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from clock import now, rfc3339
 from dataflow.metering import Gauge, measure_item
+from model.source_ids import topic_id
 from operators.step import is_expected
 from services.assistant import Curator, Describer, IntegrationResult, NotDescribed
 from services.conversations import PersonalWork, Withdrawn
@@ -227,7 +228,7 @@ def describe_topics(
             return None
         try:
             with measure_item(gauge, "describe"), showing(topic.pairs, personal_work):
-                written = await describer.summarize_for_kb_index(f"team:{topic.file}", topic.text, seconds)
+                written = await describer.summarize_for_kb_index(topic_id(topic.name), topic.text, seconds)
             if not (summary := make_harmless(written)):
                 raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)
         except TRANSIENT_ERRORS:

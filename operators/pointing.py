@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clock import now
 from model.conversations import ShownPair
 from model.outcomes import OutcomeKind, Reason
+from model.source_ids import owner_of
 from services.assistant import (
     Unanswered,
     is_team_answer,
@@ -22,7 +23,6 @@ from services.assistant import (
     skip_outcome,
 )
 from services.conversations import in_language, phrases
-from services.knowledge import owner_of
 from services.search import Level, best_passage, language_of
 
 if TYPE_CHECKING:

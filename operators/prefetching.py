@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from model.source_ids import topic_id
 from services.assistant import ClassificationResult, Curator, Describer
 from services.knowledge import IndexEntry, files_of, topic_name
 from services.llm import PrefetchingAsker, Usage
@@ -135,7 +136,7 @@ class Prefetcher:
                 founded = Topic(topic, (guess.pair,))
                 guess.follow_up = self._begin(
                     self.services.describer.summarize_for_kb_index(
-                        f"team:{founded.file}", founded.text, self.describe_seconds
+                        topic_id(founded.name), founded.text, self.describe_seconds
                     )
                 )
             return False

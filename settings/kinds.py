@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, Strict, model_validator
 
 from model.permissions import OWNER, TERMINAL
+from model.source_ids import topic_in
 
 T = TypeVar("T")
 
@@ -177,7 +178,7 @@ def _topic(given: Any) -> str:
     """Normalise the name of a topic as `services.knowledge.topic_files` does."""
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (as above)
-    name = unicodedata.normalize("NFKC", given.strip().lower()).removeprefix("team:").removesuffix(".txt")
+    name = topic_in(unicodedata.normalize("NFKC", given.strip().lower()))
     if not all(word.isalnum() for word in name.split("-")) or len(name.encode()) > MAX_TOPIC_BYTES:
         raise ValueError("not the name of a topic")
     return name

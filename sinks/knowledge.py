@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clock import now, rfc3339
+from model.source_ids import DOCUMENT, document_id
 from services.knowledge import (
     HIDDEN,
     NOT_CHOSEN,
@@ -30,8 +31,6 @@ from services.storage import Signature, confined, files, in_thread
 from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
-
-NAMESPACE = "kb:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +155,16 @@ def _sort(records: list[Record], kinds: Iterable[AnyKind]) -> None:
 
 
 def _entry(record: Record) -> str:
-    entries = [IndexEntry(f"{NAMESPACE}{record.source_id}", record.summary_text)] if record.is_indexed else []
+    entries = [IndexEntry(document_id(record.source_id), record.summary_text)] if record.is_indexed else []
     return index_file.render(entries)
 
 
 def _unescaped_entries(records: Iterable[Record]) -> Iterable[str]:
-    return (f"{NAMESPACE}{record.source_id}\n{record.summary_text}\n" for record in records if record.is_indexed)
+    return (f"{document_id(record.source_id)}\n{record.summary_text}\n" for record in records if record.is_indexed)
 
 
 def _ids_in(index: bytes) -> int:
-    return sum(line.startswith(NAMESPACE.encode()) for line in index.splitlines())
+    return sum(line.startswith(DOCUMENT.encode()) for line in index.splitlines())
 
 
 def _read(path: Path) -> bytes | None:

@@ -14,8 +14,9 @@ from rich.text import Text
 from clock import rfc3339
 from model.messages import Part
 from model.outcomes import Outcome, OutcomeKind, traits_of
+from model.source_ids import bare_name
 from services.assistant import first_quote
-from services.knowledge import address_in, bare_name
+from services.knowledge import address_in
 from services.search import asking_sentences
 from services.telemetry import number_of
 from sinks.results import ResultCounts

@@ -12,6 +12,7 @@ from typing import Any, cast
 import yaml
 
 from assembly import Unusable
+from model.source_ids import document_id, has_namespace
 from reporting import reading
 from reporting.reading import TimeSpan, VotedQuestion
 from services.conversations import OptOutFile, read_posts
@@ -196,7 +197,7 @@ def _encodable(text: str) -> str:
 
 
 def _with_namespace(source: str) -> str:
-    return source if source.startswith(("kb:", "team:")) else f"kb:{source}"
+    return source if has_namespace(source) else document_id(source)
 
 
 FROM_VOTES_OPTION = "--from-votes"
@@ -228,7 +229,7 @@ class QuestionWithVotes:
     def add(self, vote: VotedQuestion, *, pointed: bool) -> None:
         is_good = vote.ups > vote.downs and not pointed
         # An attached file is deleted with its thread.
-        lasting = (source for source in vote.sources if source.startswith(("kb:", "team:")))
+        lasting = (source for source in vote.sources if has_namespace(source))
         (self.good if is_good else self.others).update(dict.fromkeys(lasting))
         self.ups, self.downs, self.pointed = self.ups + vote.ups, self.downs + vote.downs, self.pointed or pointed
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urljoin
 
+from model.source_ids import bare_name, document_id, is_topic, owner_of, without_owner
 from services.assistant.quoting import section_name
-from services.knowledge import hosted_address, owner_of, web_address, without_owner
+from services.knowledge import hosted_address, web_address
 from services.search.text import SiteGenerator, anchor_by
 
 if TYPE_CHECKING:
@@ -63,10 +64,10 @@ class Addresses:
         if owner_of(source_id) is not None:
             own = self.server_addresses
             return None if own is None else own.address_of(without_owner(source_id), permalink=permalink, anchor=anchor)
-        if source_id.startswith("team:"):
+        if is_topic(source_id):
             return self.pair_address(anchor) if self.pair_address is not None and anchor else None
         absolute = permalink if permalink.startswith(_WEB) else None
-        bare = source_id.removeprefix("kb:")
+        bare = bare_name(source_id)
         page = self._fetched(bare) or absolute or self._published(bare, permalink) or hosted_address(bare)
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
@@ -74,8 +75,8 @@ class Addresses:
         """Return the address of the section that a passage is from, or of its page; None: it has no address."""
         if self.server_addresses is not None and owner_of(passage.source_id) is not None:
             return self.server_addresses.section_address(passage._replace(source_id=without_owner(passage.source_id)))
-        anchor = "" if self._fetched(passage.source_id.removeprefix("kb:")) else passage.anchor
-        generator = self._generator(passage.source_id.removeprefix("kb:"))
+        anchor = "" if self._fetched(bare_name(passage.source_id)) else passage.anchor
+        generator = self._generator(bare_name(passage.source_id))
         if anchor and passage.headings and generator is not None and not passage.source_id.endswith(_REST):
             anchor = anchor_by(generator, passage.headings[-1], anchor)
         return self.address_of(passage.source_id, permalink=passage.permalink, anchor=anchor)
@@ -117,11 +118,11 @@ class Addresses:
         path, _, anchor = target.partition("#")
         if not path:
             return f"{page.partition('#')[0]}#{anchor}" if anchor else None
-        if self._fetched(source_id.removeprefix("kb:")) or path.startswith("/") or not _ENDING.search(path):
+        if self._fetched(bare_name(source_id)) or path.startswith("/") or not _ENDING.search(path):
             return urljoin(page, target)
-        repository, inside, own = source_id.removeprefix("kb:").rpartition("//")
+        repository, inside, own = bare_name(source_id).rpartition("//")
         beside = unquote(urljoin(f"https://x/{quote(own)}", path).removeprefix("https://x/"))
-        return self.address_of(f"kb:{repository}{inside}{beside}", anchor=anchor)
+        return self.address_of(document_id(f"{repository}{inside}{beside}"), anchor=anchor)
 
     def _fetched(self, bare: str) -> str | None:
         """Return the address of a fetched page; None for files. The headings of fetched pages have no anchors."""

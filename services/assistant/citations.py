@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from model.source_ids import DOCUMENT, TOPIC, is_topic
 from services import lazy_pattern
 from services.knowledge import answered_pairs, pair_ids
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _WRAPPING = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
 _LABEL = lazy_pattern(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
-_NAMESPACE = lazy_pattern(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
+_NAMESPACE = lazy_pattern(rf"(?:{DOCUMENT}|{TOPIC})(?:@[0-9]{{1,20}}/)?")
 
 
 def clean_id(text: str) -> str:
@@ -149,7 +150,6 @@ _BARE_HOST = lazy_pattern(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_TEAM = "team:"
 _SKIPPED = "".join(map(chr, range(33)))
 """The characters that browsers skip around an address."""
 MAX_PASSES = 20
@@ -190,7 +190,7 @@ class ResolvedCitations(NamedTuple):
 
 def resolve_citations(citations: Iterable[str], sources: Sequence[Source]) -> ResolvedCitations:
     """Resolve `citations`, which name loaded `sources` or conversations in them; in order, each once."""
-    source_of = {pair: source.id for source in sources if source.id.startswith(_TEAM) for pair in pair_ids(source.text)}
+    source_of = {pair: source.id for source in sources if is_topic(source.id) for pair in pair_ids(source.text)}
     found, unknown = resolve_ids(citations, [*(source.id for source in sources), *source_of])
     pairs = tuple((source_of[each], each) for each in found if each in source_of)
     return ResolvedCitations(tuple(dict.fromkeys(source_of.get(each, each) for each in found)), pairs, tuple(unknown))
@@ -204,7 +204,7 @@ def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> lis
 
 def trusted_text(source: Source) -> str:
     """Return the text of a source whose addresses may be repeated: of a topic only what the team said."""
-    if not source.id.startswith(_TEAM):
+    if not is_topic(source.id):
         return source.text
     return "\n".join(answer for _, _, answer in answered_pairs(source.text))
 

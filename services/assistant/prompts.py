@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from model.conversations import Role
+from model.source_ids import is_topic
 from model.words import number_of
 from services import team
 from services.assistant.citations import conversation_label
@@ -276,7 +277,7 @@ def select(
     that the asker wrote; may be equal or empty. `entries`: the best of the index, or all of a small one. `files`: as
     for `gate`.
     """
-    of_team = any(_is_of_team(entry.id) for entry in entries)
+    of_team = any(is_topic(entry.id) for entry in entries)
     rules = _joined(SELECT_RULES.format(max_sources=max_sources), *_if(of_team, SELECT_TEAM), *_if(files, SELECT_FILES))
     index = section("index", (field for entry in entries for field in _choice_fields(entry)))
     asked = [Field("Question", query)]
@@ -302,7 +303,7 @@ def generate(
     has_excerpts = any(source.is_excerpt for source in sources)
     rules = _joined(
         GENERATE_RULES.format(max_chars=max_chars) + "\n" + (TO_READ if has_excerpts else NOTHING_TO_READ),
-        *_if(any(_is_of_team(source.id) for source in sources), GENERATE_TEAM),
+        *_if(any(is_topic(source.id) for source in sources), GENERATE_TEAM),
         *_if(_several_users(sources), SPEAKERS),
         *_if(has_excerpts, EXCERPT_RULES),
         *_if(hint, OUT_OF_SCOPE.format(hint=hint)),
@@ -323,7 +324,7 @@ def verify(tasks: ConfiguredTasks, conversation: Conversation, draft: str, sourc
     hint = tasks.out_of_scope_hint.strip()
     rules = _joined(
         VERIFY_RULES,
-        *_if(any(_is_of_team(source.id) for source in sources), VERIFY_TEAM),
+        *_if(any(is_topic(source.id) for source in sources), VERIFY_TEAM),
         *_if(_several_users(sources), SPEAKERS),
         *_if(any(source.is_excerpt for source in sources), EXCERPT_RULES),
         *_if(conversation.images, VERIFY_IMAGES),
@@ -350,7 +351,7 @@ def summarise(tasks: ConfiguredTasks, source_id: str, text: str, page_chars: int
     return Prompt(
         tasks.system("summarise", SUMMARISE_RULES),
         _joined(
-            section("source", [id_field(source_id), _text_field("Text", text, rendered=_is_of_team(source_id))]),
+            section("source", [id_field(source_id), _text_field("Text", text, rendered=is_topic(source_id))]),
             f"Describe this source in at most {most} characters.",
         ),
     )
@@ -365,7 +366,7 @@ def description_chars(page_chars: int) -> int:
 
 def conversations_in(sources: Sequence[Source]) -> list[str]:
     """Return the ids of the team's conversations in `sources`, in the order of `citations.conversation_label`."""
-    return list(dict.fromkeys(each for source in sources if _is_of_team(source.id) for each in pair_ids(source.text)))
+    return list(dict.fromkeys(each for source in sources if is_topic(source.id) for each in pair_ids(source.text)))
 
 
 def classify(tasks: ConfiguredTasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
@@ -485,7 +486,7 @@ def _sources(sources: Sequence[Source]) -> list[str]:
 
 
 def _several_users(sources: Sequence[Source]) -> bool:
-    return any(_is_of_team(source.id) and _SEVERAL_USERS.search(topic_for_model(source.text, {})) for source in sources)
+    return any(is_topic(source.id) and _SEVERAL_USERS.search(topic_for_model(source.text, {})) for source in sources)
 
 
 def _source_fields(source: Source, labels: Mapping[str, str]) -> Iterable[Field]:
@@ -493,8 +494,8 @@ def _source_fields(source: Source, labels: Mapping[str, str]) -> Iterable[Field]
     if source.title.strip():
         yield Field("Title", one_line(source.title))
     label = "Excerpt of a longer page" if source.is_excerpt else "Text"
-    is_topic = _is_of_team(source.id) and bool(pair_ids(source.text))
-    yield _text_field(label, topic_for_model(source.text, labels) if is_topic else source.text, rendered=is_topic)
+    has_pairs = is_topic(source.id) and bool(pair_ids(source.text))
+    yield _text_field(label, topic_for_model(source.text, labels) if has_pairs else source.text, rendered=has_pairs)
 
 
 def topic_to_read(text: str) -> str:
@@ -505,10 +506,6 @@ def topic_to_read(text: str) -> str:
 def _text_field(label: str, text: str, *, rendered: bool) -> Field:
     """Return a text as a field of a section. `rendered`: it comes from `topic_for_model`."""
     return Field(label, text, _TEAM_TURN if rendered else None)
-
-
-def _is_of_team(source_id: str) -> bool:
-    return source_id.startswith("team:")
 
 
 def _labels(conversation: Conversation) -> tuple[str, ...]:

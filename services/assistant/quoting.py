@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from model.source_ids import bare_name, is_topic
 from model.words import clean
 from services.assistant.citations import remove_addresses
-from services.knowledge import bare_name
 from services.search import (
     ENGLISH,
     asking_sentences,
@@ -174,7 +174,7 @@ def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:
 
 def is_team_answer(passage: StoredPassage) -> bool:
     """Return True if a passage is from a topic of the team: an answer, with its question as the heading."""
-    return passage.source_id.startswith("team:")
+    return is_topic(passage.source_id)
 
 
 def section_name(passage: StoredPassage, say: Phrases) -> str:

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
         Source,
         SourceUnavailable,
         address_in,
-        bare_name,
-        owner_of,
-        with_owner,
-        without_owner,
     )
     from services.knowledge.library_search import LibrarySearch, Search
     from services.knowledge.links_file import LINE_FORMS, begins_line, parse_links, read_links, site_host

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
-from services.knowledge.library import Source, bare_name
+from model.source_ids import bare_name, is_topic
+from services.knowledge.library import Source
 from services.knowledge.library_search import Search, article_of
 from services.knowledge.topic_files import MARKER, block_texts
 from services.search import Passage, passages, rank
@@ -184,7 +185,7 @@ def best_pairs(topic: str, query: str, room: int) -> str:
 @lru_cache(maxsize=_KEPT_ARTICLES)
 def _article_unless_topic(source: Source) -> Article | None:
     """Parse a source; None if a model reads it as it is, such as the team's topics, whose form the prompts explain."""
-    if source.id.startswith("team:"):
+    if is_topic(source.id):
         return None
     article = article_of(source)
     return article if article.sections else None

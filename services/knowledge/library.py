@@ -1,18 +1,10 @@
-"""The library that answers are made from: the ids, the index and the texts of sources, and what one server sees of it.
-
-    kb:guides/setup.md                            a shared document
-    kb:@1175948623872000001/guides/setup.md       a document of one server
-    team:@1175948623872000001/tokens.txt          what the team of that server has taught
-
-The files in a server's own folder hold ids without the server: `OwnLibrary` adds it.
-"""
+"""The library that answers are made from: the index and the texts of sources, and what one server sees of them."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
@@ -20,37 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from model.source_ids import bare_name, is_topic, owner_of, topic_in, with_owner, without_owner
 from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.kinds import web_address
 from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.topic_files import belongs_to
 from services.storage import OutsideFolder, Signature, confined, in_thread
-
-_ID_WITH_OWNER = re.compile(r"(?P<namespace>kb|team):@(?P<owner>[0-9]{1,20})/(?P<name>.+)", re.DOTALL)
-
-
-def owner_of(source_id: str) -> int | None:
-    """Return the server that a source belongs to; None if it is shared."""
-    found = _ID_WITH_OWNER.fullmatch(source_id)
-    return None if found is None else int(found["owner"])
-
-
-def with_owner(source_id: str, owner: int) -> str:
-    """Return the id of a server's own source, given one with its namespace. The inverse of `without_owner`."""
-    namespace, _, name = source_id.partition(":")
-    return f"{namespace}:@{owner}/{name}"
-
-
-def without_owner(source_id: str) -> str:
-    """Return the id without the server, as in the library that holds the source. The inverse of `with_owner`."""
-    found = _ID_WITH_OWNER.fullmatch(source_id)
-    return source_id if found is None else f"{found['namespace']}:{found['name']}"
-
-
-def bare_name(source_id: str) -> str:
-    """Return the path of a document below its folder, or its address."""
-    return without_owner(source_id).removeprefix("kb:")
 
 
 def address_in(source_id: str) -> str | None:
@@ -258,7 +226,7 @@ class DiskLibrary:
         return source
 
     def _is_listed(self, entry: IndexEntry) -> bool:
-        return not belongs_to(entry.id.removeprefix("team:").removesuffix(".txt"), self._hidden_topics)
+        return not belongs_to(topic_in(entry.id), self._hidden_topics)
 
     def _read(self, source_id: str) -> Text:
         namespace, _, name = source_id.partition(":")
@@ -324,7 +292,7 @@ class JoinedLibrary:
         if own is not self._seen[0] or shared is not self._seen[1]:
             # A shared folder may have the name `@<server>`; its files belong to no server.
             both = [*own, *(entry for entry in shared if owner_of(entry.id) is None)]
-            self._entries = tuple(sorted(both, key=lambda entry: not entry.id.startswith("team:")))
+            self._entries = tuple(sorted(both, key=lambda entry: not is_topic(entry.id)))
             self._seen = own, shared
         return self._entries
 

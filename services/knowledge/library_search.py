@@ -13,9 +13,10 @@ from typing import Literal, Protocol, TypeVar
 
 from clock import now
 from model.bounded import BoundedDict
+from model.source_ids import DOCUMENT, TOPIC, bare_name, is_topic
 from services.knowledge.cache import hash_text
 from services.knowledge.index_file import IndexEntry
-from services.knowledge.library import Library, Source, SourceUnavailable, bare_name, is_unchanged
+from services.knowledge.library import Library, Source, SourceUnavailable, is_unchanged
 from services.knowledge.topic_files import read_topic
 from services.search import (
     ENGLISH,
@@ -78,7 +79,7 @@ def prepare_source(source: Source, text_hash: str) -> PreparedSource:
 
 
 def article_of(source: Source) -> Article:
-    return read_topic(source.text) if source.id.startswith("team:") else read(bare_name(source.id), source.text)
+    return read_topic(source.text) if is_topic(source.id) else read(bare_name(source.id), source.text)
 
 
 log = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ questions about nine documentations, the first passage then has the words of the
 """
 _QUERY_CHARS = 1_200
 """The length of a question that is embedded: more than the packaged model reads."""
-_NAMESPACES = ("team:", "kb:")
+_NAMESPACES = (TOPIC, DOCUMENT)
 
 
 class Search(Protocol):
@@ -192,7 +193,7 @@ class LibrarySearch:
     async def section(self, passage: StoredPassage) -> Sequence[StoredPassage]:
         if self.shared_search is not None and passage.source_id in self.shared_search.findable_ids:
             return await self.shared_search.section(passage)
-        store = self.team if passage.source_id.startswith("team:") else self.kb
+        store = self.team if is_topic(passage.source_id) else self.kb
         return await in_thread(store.section, passage.source_id, passage.section)
 
     async def load(self, source_id: str) -> Source:

@@ -17,6 +17,7 @@ from itertools import chain, count, groupby, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
+from model.source_ids import topic_in
 from model.words import clean, one_line, replace_surrogates
 from services.search import (
     asks_for_now,
@@ -203,7 +204,7 @@ def topic_name(text: str) -> str:
     """
     if not text.strip():
         return ""
-    bare = text.strip().removeprefix("team:").removesuffix(".txt")
+    bare = topic_in(text.strip())
     name = _truncate("-".join(_words_of_name(bare)), _MOST_FIRST_NAME_BYTES)
     if not name:
         return f"topic-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"

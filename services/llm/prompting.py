@@ -25,6 +25,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from model.conversations import Image
+from model.source_ids import TOPIC
 from model.words import clean, one_line
 
 # The letters of labels and the delimiters, each with the characters that look alike.
@@ -72,7 +73,7 @@ _LABEL = re.compile(
 _QUOTED_NAME = re.compile(
     r"""[\s{\[(,]*(?P<quote>["'])[A-Za-z]+(?P=quote)\s*:\s*(?:["'\d{\[-]|true|false|null|$)""", re.ASCII
 )
-_OUR_ID = re.compile(r"team:\S")
+_OUR_ID = re.compile(rf"{TOPIC}\S")
 
 # Markers are searched in text without these, so that no filler is long enough to hide one.
 _FILLER = re.compile(r"[^a-z<]+")

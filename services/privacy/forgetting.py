@@ -13,8 +13,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from model.source_ids import topic_id, with_owner
 from services.conversations import forget_drafts, forget_started, read_posts, replies_with
-from services.knowledge import belongs_to, name_words, with_owner
+from services.knowledge import belongs_to, name_words
 from services.llm import read_spent, render_spent
 from services.privacy.recordings import (
     PersonInRecording,
@@ -463,7 +464,7 @@ def _renames_in(servers: Sequence[TeamData], user_id: int, texts: list[str]) -> 
 
 
 def _source_ids(names: Mapping[str, str]) -> dict[str, str]:
-    return {f"team:{old}.txt": f"team:{new}.txt" for old, new in names.items()}
+    return {topic_id(old): topic_id(new) for old, new in names.items()}
 
 
 def forget_in_all_servers(

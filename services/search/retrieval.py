@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from model.source_ids import is_topic
 from services.search import scoring
 from services.search.differences import asks_only_among_others, asks_something_else
 from services.search.embedding import Match, Vectors
@@ -347,7 +348,7 @@ def _order(scores: Floats, source_ids: Sequence[str], allowed: Collection[str] |
     depth = min(len(scores), MOST_HITS)
     cutoff = np.partition(scores, len(scores) - depth)[len(scores) - depth]
     positions = np.flatnonzero((scores >= cutoff) & (scores > 0))
-    not_team = np.array([not source_ids[position].startswith("team:") for position in map(int, positions)], dtype=bool)
+    not_team = np.array([not is_topic(source_ids[position]) for position in map(int, positions)], dtype=bool)
     return positions[np.lexsort((positions, not_team, -scores[positions]))][:MOST_HITS]
 
 

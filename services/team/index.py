@@ -13,6 +13,7 @@ from pathlib import Path
 
 from clock import rfc3339
 from model.bounded import BoundedDict
+from model.source_ids import topic_id
 from services.knowledge import FileFacts, FileRecord, IndexEntry, Record, cache, hash_text, index_file
 from services.storage import files
 from services.team.archive import REMOVED, Speaker
@@ -234,7 +235,7 @@ class TeamIndex:
     def _enter(self, topic: Topic) -> None:
         record = self._records.get(topic.file)
         description = record.summary_text.strip() if record is not None else ""
-        self._by_name[topic.name] = IndexEntry(f"team:{topic.file}", description or _stand_in(topic))
+        self._by_name[topic.name] = IndexEntry(topic_id(topic.name), description or _stand_in(topic))
 
     def _sort(self) -> None:
         entries = tuple(self._by_name[name] for name in sorted(self._by_name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
+from model.source_ids import topic_in
 from services.team import archive
 from services.team.archive import Pair
 from services.team.archive_files import ArchiveReader
@@ -69,7 +70,7 @@ def overview(paths: TeamPaths, configured_cursor: str, now: float) -> Overview:
     topics = fold(active, placement)
     index = TeamIndex(paths.index, paths.cache, "")
     index.load(topics)
-    descriptions = {entry.id.removeprefix("team:").removesuffix(".txt"): entry.description for entry in index.entries}
+    descriptions = {topic_in(entry.id): entry.description for entry in index.entries}
     in_force = {pair.key: pair for topic in topics.values() for pair in topic.pairs}
     # The last decision that added a pair counts.
     added = {each.key: each for each in decisions if each.action is Action.ADDED and each.key in in_force}

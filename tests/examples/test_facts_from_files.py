@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("clock", "services/redaction", "services/search", "services/storage")
-FILES = ("model/__init__.py", "model/words.py", "services/__init__.py")
+FILES = ("model/__init__.py", "model/source_ids.py", "model/words.py", "services/__init__.py")
 ENGINE = ("facts.py", "limits.py", "asking", "reading", "store")
 OF_THE_BOT = ("chroma.py", "__pycache__")
 

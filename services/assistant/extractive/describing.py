@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from typing import Final
 
+from model.source_ids import TOPIC
 from services.knowledge import answered_pairs
 from services.search import STOP_WORDS, asking_sentences, stem
 from services.search.text import BlockKind, read
@@ -70,7 +71,7 @@ def describe_topic(source_id: str, text: str) -> str:
     pairs = [(asked, answered) for _, asked, answered in answered_pairs(text[-_MAX_READ_CHARS:])]
     matters = [asked or answered for asked, answered in pairs]
     questions = [each for each in dict.fromkeys(map(_question, matters)) if each][-_HEADINGS:]
-    name = _shared(matters) or _name(source_id.removeprefix("team:"))
+    name = _shared(matters) or _name(source_id.removeprefix(TOPIC))
     title = name[:1].upper() + name[1:]
     opening = f"{title}: {', '.join(questions)}" if questions else f"{title}."
     words = _ADDRESS.sub(" ", "\n".join(f"{asked}\n{answered}" for asked, answered in pairs))

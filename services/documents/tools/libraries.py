@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from model.source_ids import bare_name, topic_in
 from services.documents.askers_files import AskersFiles
 from services.documents.asking.passages import Citation
 from services.documents.asking.rewriting import ConversationContext
 from services.documents.store import protocol
 from services.documents.store.protocol import SearchMode, Weights
-from services.knowledge import LibrarySearch, SourceUnavailable, address_in, bare_name, pair_for_model, without_owner
+from services.knowledge import LibrarySearch, SourceUnavailable, address_in, pair_for_model
 from services.search import StoredPassage
 
 Metadata = Mapping[str, str]
@@ -271,7 +272,7 @@ async def _pair(search: LibrarySearch, passage: StoredPassage) -> str:
 
 
 def _about_topic(passage: StoredPassage) -> Metadata:
-    topic = without_owner(passage.source_id).removeprefix("team:").removesuffix(".txt")
+    topic = topic_in(passage.source_id)
     return {"topic": topic, "date": passage.day}
 
 

@@ -12,6 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from clock import VirtualLoop
+from model.source_ids import bare_name, owner_of, with_owner, without_owner
 from services.documents.tools import libraries
 from services.knowledge import (
     IndexEntry,
@@ -20,12 +21,8 @@ from services.knowledge import (
     OwnLibrary,
     Source,
     SourceUnavailable,
-    bare_name,
     excerpts,
-    owner_of,
-    without_owner,
 )
-from services.knowledge.library import with_owner
 from services.search import PassageStore, SearchResult, StoredPassage
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
