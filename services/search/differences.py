@@ -16,7 +16,8 @@ from services.search.tokenizer import STOP_WORDS, terms
 
 _ACTS = """
 enable activate on / disable deactivate off; install / uninstall remove; add create / remove delete; start run / stop
-open / close; allow grant / deny block forbid revoke; show / hide; increase raise / decrease lower; include / exclude
+open / close; allow grant let permit / deny block forbid revoke prevent; show / hide; see view read / change edit write
+get receive obtain / give assign; once / again; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
 connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always / never
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
@@ -27,7 +28,8 @@ aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver;
 """
 _SCOPES = """
 all every everybody everyone everything each whole / one single some only / nobody
-all every everybody everyone everything each whole / my mine our own / nobody; my mine our own / another other / nobody
+all every everybody everyone everything each whole / my mine our own / nobody
+my mine our own / another other else / nobody
 windows / linux / macos mac / android / ios
 """
 """Lines of words, in groups: a question with a word of one side is not answered where one of another side stands. An
@@ -56,20 +58,20 @@ _WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
 _JOINED_PARTICLE = lazy_pattern(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
 _NO_PARTICLE = lazy_pattern(
     r"\b(?:figure|figuring|find|finding|found|work|working|run|running|ran) out\b|\b(?:at|after|first of) all\b"
-    r"|\ball (?:of (?:a )?sudden|day|night|the time)\b",
+    r"|\ball (?:of (?:a )?sudden|day|night|the time)\b|\blet (?:me|us) know\b",
     re.IGNORECASE,
 )
-_PARTICLES = frozenset({"on", "off", "in", "out", "up", "down"})
+_PARTICLES = frozenset({"on", "off", "in", "out", "up", "down", "back"})
 _LEADS_TO_VERB = frozenset(["i", "we", "you", "they", "to", "please", "not", "cannot", "and", "or", *".,;:!?()\n"])
 _FOLLOWS_PARTICLE = frozenset(["to", "from", "of", "for", "with", "in", "on", "at", "by", "again", "when", "and", "or"])
 _PAUSES = frozenset(".,;:!?()\n")
-_SIDED_PARTICLES = frozenset({"in", "out", "up"})
+_SIDED_PARTICLES = frozenset({"in", "out", "up", "back"})
 _WORDS_TO_VERB = 3
 _DIRECTIONS = {"into": "to", "onto": "to", "by": "with"} | {
     each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "while", "instead", "or")
 }
 """Words that lead to another thing, each with the direction that it stands for."""
-_REVERSED = (("from", "to"), ("before", "after"))
+_REVERSED = (("from", "to"), ("before", "after"), ("over", "under"))
 _NOTHING = frozenset[str]()
 
 
@@ -78,7 +80,7 @@ class _FunctionWords(NamedTuple):
 
     Attributes:
         words: those of `_ACTS` and `_SCOPES`; "on" and "up" only behind a verb ("turn it on").
-        particles: "in", "out" and "up" behind a verb, by each of the terms in front of them ("log in to").
+        particles: "in", "out", "up" and "back" behind a verb, by each of the terms in front of them ("log in to").
         targets: by direction, the terms of what it leads to: "from A to B".
     """
 
@@ -103,7 +105,7 @@ def _function_words_in(question: str) -> _FunctionWords:
 
 def _is_particle(words: Sequence[str], at: int) -> bool:
     """Return True if the word at that place belongs to a verb ("turn it on"), and is no preposition ("on Windows")."""
-    if words[at] in {"off", "out", "down"}:
+    if words[at] in {"off", "out", "down", "back"}:
         return True
     lead, verb = words[at - 2] if at > 1 else ".", words[at - 1] if at else "."
     after = words[at + 1] if at + 1 < len(words) else "."
@@ -140,7 +142,8 @@ def _goes_elsewhere(one: _FunctionWords, other: _FunctionWords, shared: set[str]
             return True
     for direction in (one.targets.keys() & other.targets.keys()) - {"or"}:
         here, there = one.targets[direction], other.targets[direction]
-        if here ^ there <= shared and len(here - there) == len(there - here) > 0:
+        is_alike = direction == "to" or len(here - there) == len(there - here)
+        if here ^ there <= shared and here - there and there - here and is_alike:
             return True
     return False
 
@@ -165,9 +168,18 @@ _MARKUP = lazy_pattern(r"[*~`]+|(?<!\w)_+|_+(?!\w)|\|\|")
 _NEGATION_APART = lazy_pattern(r"\b(un|de|dis|non)[-_/.:\"')\]]{1,3}(?=[^\W\d_]{3})", re.IGNORECASE)
 _UN_APART = lazy_pattern(r"\bun (?=[a-z]{4})", re.IGNORECASE)
 _NEGATING = ("un", "de", "dis")
+_KEEP_FROM = lazy_pattern(
+    r"\bkeep(?:ing)?((?:\s+\w{1,20}){1,3}\s+from)\b|\b(?:wo|does|did|do)(?:n['’]t|\s+not)\s+let\b",
+    re.IGNORECASE,
+)
 _BACK_UP = lazy_pattern(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
 _NUMBER_IN_QUESTION = lazy_pattern(r"\d[\d.]*")
 _WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
+_EXCEPT = lazy_pattern(
+    r"\b(?:except(?:\s+for)?|excluding|excepting|(?:other|different)\s+than|apart\s+from|aside\s+from|save\s+for|außer|ausgenommen"
+    r"|bis\s+auf|sauf|excepto|salvo|(?:all|any|every|no)\w*(?:\s+\w{1,20}){0,4}\s+but)((?:\s+[\w-]+){1,3})",
+    re.IGNORECASE,
+)
 
 
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:
@@ -182,7 +194,7 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """
     if _HIDES_WORD.search(earlier):
         return True
-    question, earlier, answer = map(_with_negations, (question, earlier, answer))
+    question, earlier, answer = map(_with_whole_verbs, (question, earlier, answer))
     if _is_opposite(question, earlier, answer):
         return True
     if _swaps_words(question, earlier, answer) or _swaps_roles(question, earlier):
@@ -198,10 +210,14 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     return bool(numbers - _numbers_in(f"{earlier}\n{answer}") and _numbers_in(earlier) - numbers)
 
 
-def _with_negations(text: str) -> str:
-    """Return a text without markup, where "un-install" and, in English, "un install" are one word."""
+def _with_whole_verbs(text: str) -> str:
+    """Return a text without markup, where a verb of several words is one: "un-install" and, in English, "un install",
+    "back up"; "prevent" for "keep somebody from".
+    """
     joined = _NEGATION_APART.sub(r"\1", _MARKUP.sub("", text))
-    return _UN_APART.sub("un", joined) if language_of(joined) == ENGLISH else joined
+    if language_of(joined) != ENGLISH:
+        return joined
+    return _KEEP_FROM.sub(r"prevent\1", _BACK_UP.sub("backup", _UN_APART.sub("un", joined)))
 
 
 _LIGHT_VERBS = frozenset({"do", "get", "make", "put", "switch", "turn"})
@@ -288,7 +304,7 @@ _JUDGED = lazy_pattern(
 )
 _ASKS_FOR = lazy_pattern(
     r"^[^\w\n]{0,9}(?:(?:and|but|so|also|ok|please|well)[^\w\n]{1,9})?"
-    r"(?:(?P<time>how\s+(?:often|long|soon)|when)|(?P<number>how\s+(?:many|much))|(?P<reason>why)|(?P<person>who(?:m|se)?)"
+    r"(?:(?P<time>how\s+(?:often|long|soon)|when)|(?P<number>how\s+(?:many|much))|(?P<reason>why)|(?P<owner>whose)|(?P<person>whom?)"
     r"|(?P<result>what\s+happens))\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -297,15 +313,23 @@ _HOW_TO = lazy_pattern(
     re.IGNORECASE,
 )
 """How something is done: the verb, and what stands behind it."""
+_KEEPS = lazy_pattern(
+    r"\b(?:keep(?:ing|s)?|kept|preserv\w{1,4}|retain\w{0,3}|surviv\w{1,4}|los(?:e|es|ing|t)|loss(?:es)?|behalten|verlier\w{1,3})\b",
+    re.IGNORECASE,
+)
+"""What somebody wants to have afterwards."""
 _EVERYTHING = frozenset({"all", "every", "everyone", "everybody", "everything", "whole", "entire"})
 
 
 def _is_asked_otherwise(question: str, earlier: str, answer: str) -> bool:
     """Return True if two questions that share their words ask for other things.
 
-    - One negates what the other does not, asks for a judgement ("is it safe to …"), or does without something.
+    - One negates what the other does not, asks for a judgement ("is it safe to …"), or does without something; or one
+      excepts something ("all but the logs").
+    - Of two that ask for yes or no, one asks about others, or whether one must, and the other whether one may.
     - They ask for things of different kinds: why, when, who, how many.
-    - One asks how to undo or avoid what the other asks how to do, or to do it to another thing.
+    - One asks how to undo or avoid what the other asks how to do, to do it to another thing, or to keep something; or
+      how to destroy, and has a word of its own.
     - The earlier one is about something particular ("a blocked account"), and the other about all of its kind.
 
     An earlier one that only reports something is taken as it is.
@@ -313,16 +337,84 @@ def _is_asked_otherwise(question: str, earlier: str, answer: str) -> bool:
     asked, before = ("\n".join(asking_sentences(without_greeting(text))[0]) for text in (question, earlier))
     if not asked or not before:
         return False
-    if _asks_for_another_kind(asked, before) or _is_wider(asked, before, answer):
-        return True
+    return (
+        _asks_for_another_kind(asked, before)
+        or _decides_otherwise(asked, before)
+        or _is_wider(asked, before, answer)
+        or _acts_otherwise(asked, before, question, earlier, answer)
+        or _negates_otherwise(asked, before, answer)
+    )
+
+
+def _acts_otherwise(asked: str, before: str, question: str, earlier: str, answer: str) -> bool:
+    """Return True if a question is how to do something else than the earlier one: undo it, do it to another thing, keep
+    something; or if it is how to destroy, and has a word of its own.
+    """
     (act, thing), (earlier_act, _) = _act_in(asked), _act_in(before)
-    if act and act != earlier_act and earlier_act in terms(question):
-        return True
-    if act and act == earlier_act and thing and thing not in {*terms(earlier), *_told_in(answer)}:
-        return True
+    if not act:
+        return False
+    told = _told_in(answer)
+    if act == earlier_act:
+        is_another = bool(thing) and thing not in {*terms(earlier), *told}
+    else:
+        is_another = earlier_act in terms(question)
+    keeps = _KEEPS.search(asked) and not _KEEPS.search(f"{before}\n{answer}")
+    own = set(_matter_of(asked)) - set(terms(earlier)) - told - _destroying()
+    return bool(is_another or keeps or (own and act in _destroying()))
+
+
+def _negates_otherwise(asked: str, before: str, answer: str) -> bool:
+    """Return True if one question negates what the other does not, or excepts something; or if the new one does without
+    something.
+    """
     negated, denied = _negated_in(asked), _negated_in(before)
     is_negated = (negated - denied) & {*terms(before), ""} or (denied - negated) & {*terms(asked), ""}
-    return bool(is_negated or _left_out(asked) - _left_out(f"{before}\n{answer}"))
+    is_excepted = bool(_EXCEPT.search(asked)) != bool(_EXCEPT.search(before))
+    return bool(is_negated or is_excepted or _left_out(asked) - _left_out(f"{before}\n{answer}"))
+
+
+_AUXILIARY = lazy_pattern(
+    r"^\W{0,9}(?:(?:and|but|so|also|ok|please|well)\W{1,9})?(?:(?P<should>should|shall|would\s+you|is\s+it\s+(?:better|best|advisable|worth))"
+    r"|(?P<must>must|need|(?:do|does|did|will|would)\s+(?:\w+\s+){1,3}(?:have|need)\s+to|(?:is|are|am)\s+(?:\w+\s+){1,2}(?:required|obliged|supposed))"
+    r"|(?P<may>can|could|may|might|(?:is|are|am)\s+(?:\w+\s+){1,2}(?:possible|allowed|able|permitted))"
+    r"|is|are|am|was|were|do|does|did|will|would|has|have|had)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What begins a question that wants a yes or a no, and by its name whether it asks if one should, must or may."""
+_PEOPLE = {
+    word: person
+    for person, words in {
+        "I": "i we",
+        "me": "me us",
+        "my": "my mine our ours",
+        "you": "you",
+        "your": "your yours",
+        "they": "they he she",
+        "them": "them him",
+        "their": "their theirs his her hers",
+    }.items()
+    for word in words.split()
+}
+_ANYBODY = frozenset({"I", "my", "you", "your"})
+_ROLES_TURNED = {"I": "you", "you": "I", "my": "your", "your": "my"}
+
+
+def _decides_otherwise(asked: str, before: str) -> bool:
+    """Return True if two questions want a yes or a no, and one is about others: "can they see mine", "can I see
+    theirs"; or one asks whether one must, and the other whether one may.
+    """
+    mine, its = _AUXILIARY.search(asked), _AUXILIARY.search(before)
+    if mine is None or its is None:
+        return False
+    if mine.lastgroup and its.lastgroup and mine.lastgroup != its.lastgroup:
+        return True
+    people, people_before = (
+        [_PEOPLE[word] for word in _WORD_OR_PAUSE.findall(text.lower()) if word in _PEOPLE] for text in (asked, before)
+    )
+    if set(people) - _ANYBODY != set(people_before) - _ANYBODY:
+        return True
+    is_turned = people_before == [_ROLES_TURNED.get(each, each) for each in people]
+    return is_turned and not {"I", "my"}.isdisjoint(people) and not {"you", "your"}.isdisjoint(people)
 
 
 def _asks_for_another_kind(asked: str, before: str) -> bool:
@@ -355,7 +447,7 @@ def _act_in(text: str) -> tuple[str, str]:
     """Return the verb of the first "how do I …" and the first term behind it ("make a backup": "backup"); "" each if
     there is none.
     """
-    found = _HOW_TO.search(_BACK_UP.sub("backup", text))
+    found = _HOW_TO.search(text)
     if found is None or found[1].lower() == "do":  # "how do I do that?"
         return "", ""
     act, *things = [*(terms(found[1]) or [found[1].lower()]), *terms(found[2])]
@@ -373,7 +465,7 @@ def _negated_in(text: str) -> set[str]:
 
 def _matter_of(question: str) -> list[str]:
     """Return the terms of a question in order, without those that name no matter."""
-    found = terms(_BACK_UP.sub("backup", without_greeting(question)))
+    found = terms(without_greeting(question))
     return [each for each in dict.fromkeys(found) if each not in _ask_nothing() | _LIGHT_VERBS]
 
 
@@ -385,8 +477,14 @@ clear delete deletion destroy drop erase format kill purge remove removal reset 
 def _destroys_unasked(asking: str, heading: str) -> bool:
     """Return True if a heading begins with an act that destroys, and a question asks how to do something else."""
     act, thing = _act_in(asking)
-    destroying = set(terms(_DESTROYING))
-    return bool(act) and destroying.isdisjoint([act, thing]) and not destroying.isdisjoint(_matter_of(heading)[:1])
+    return (
+        bool(act) and _destroying().isdisjoint([act, thing]) and not _destroying().isdisjoint(_matter_of(heading)[:1])
+    )
+
+
+@lru_cache(maxsize=1)
+def _destroying() -> frozenset[str]:
+    return frozenset(terms(_DESTROYING))
 
 
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
@@ -395,11 +493,15 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
     heading has the same act and another thing ("Reset the staging server"), or is about destroying, and the question
     about how to do something else ("I deleted it: how do I get it back?").
     """
-    asking = "\n".join(asking_sentences(question)[0]) or question
+    asking = _with_whole_verbs("\n".join(asking_sentences(question)[0]) or question)
+    headings = [_with_whole_verbs(each) for each in headings]
+    text = _with_whole_verbs(text)
     heading = _EACH.sub(" ", "\n".join(headings))
     if _is_opposite(asking, heading, text, _told_in(text), _MOST_SIDES):
         return True
     if headings and _destroys_unasked(asking, headings[-1]):
+        return True
+    if _act_in(asking)[0] in _destroying() and _KEEPS.search(asking) and not _KEEPS.search(f"{heading}\n{text}"):
         return True
     is_same_act = bool(headings) and [_act_in(asking)[0]] == _matter_of(headings[-1])[:1]
     if is_same_act and language_of(asking) == ENGLISH and _swaps_words(asking, headings[-1], text):
@@ -430,7 +532,6 @@ def _is_opposite(
     elsewhere. The scopes that the `answer` names are no opposites, and none of the terms `named`. `most_sides`: only
     groups of so few are looked at; None: all.
     """
-    question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     mine, its = _function_words_in(question), _function_words_in(earlier)
     new, old = _meant_by(question), _meant_by(earlier)
     own, other, told = new - old - named, old - new, set(terms(answer))
@@ -450,8 +551,7 @@ def _is_opposite(
 
 def _meant_by(question: str) -> set[str]:
     """Return the terms of a question, and the stop words that have a meaning in it."""
-    text = _BACK_UP.sub("backup", question)
-    return set(terms(text)) | _function_words_in(text).words
+    return set(terms(question)) | _function_words_in(question).words
 
 
 _REQUESTS = lazy_pattern(
@@ -533,4 +633,5 @@ def _numbers_in(text: str) -> set[str]:
 
 
 def _left_out(text: str) -> set[str]:
-    return {term for words in _WITHOUT.findall(text) for term in terms(words)}
+    """Return the terms of what a text does without, or excepts."""
+    return {term for pattern in (_WITHOUT, _EXCEPT) for words in pattern.findall(text) for term in terms(words)}
