@@ -20,7 +20,7 @@ from typing import NamedTuple
 from model.source_ids import topic_in
 from model.words import clean, one_line, replace_surrogates
 from services.search import (
-    asks_for_now,
+    asks_for_all,
     has_file,
     holds_for_all,
     is_answer,
@@ -324,8 +324,8 @@ class Exchange:
             (`read_topic`).
         asker_known: False if it is not certain whom the team answered, or that it could have read the question. Such
             an exchange is found, but never quoted, and replaces no other.
-        is_clear: False if it is not certain what the answer is to, what belongs to it, or that it holds on another day.
-            It is not quoted either.
+        is_clear: False if it is not certain what the answer is to, what belongs to it, or that others who ask the same
+            want the same (`services.search.asks_for_all`). It is not quoted either.
         helped: whether the answer helped, as the asker said afterwards; None if the asker did not say.
         is_doubted: True if somebody has doubted what the team said.
         turns: the positions of the first turn of the question and of the last turn of the answer.
@@ -567,7 +567,7 @@ def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
             asker_known=all(each.user == current.to and each.is_read for each in questions),
             is_clear=current.is_clear
             and not (asked_back or any(map(has_file, answers)) or len(answer) > MOST_QUOTED_CHARS)
-            and not asks_for_now(asked),
+            and asks_for_all(asked),
             helped=current.helped,
             is_doubted=current.is_doubted,
             turns=(questions[0].at if questions else current.last, current.last),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from services.search.questions import (
         EARLIER_QUESTION,
         asking_sentences,
+        asks_for_all,
         asks_for_something,
         current_question,
         is_follow_up,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     )
     from services.search.replies import (
         asker_may_doubt,
-        asks_for_now,
         corrects,
         has_file,
         holds_for_all,

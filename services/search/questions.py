@@ -336,3 +336,55 @@ def _is_asking(sentence: str) -> bool:
         return False
     asked = sentence.endswith(_QUESTION_MARKS) or "¿" in sentence or bool(_WORDS_THAT_ASK.search(sentence))
     return asked or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))
+
+
+AUXILIARY = (
+    r"^\W{0,9}(?:(?:and|but|so|also|ok|please|well)\W{1,9})?"
+    r"(?:can|could|may|might|is|are|am|was|were|do|does|did|will|would|should|shall|must|need|has|have|had)\b"
+)
+"""What begins a question that wants a yes or a no."""
+_ASKS_HOW_TO = lazy_pattern(r"\bhow\s(?:do|can|could|should|would|to)\b|\bwie\s(?:kann|muss|soll)", re.IGNORECASE)
+_FOR_NOW = lazy_pattern(
+    r"\b(?:today|tonight|tomorrow|right\snow|at\sthe\smoment|heute|(?:diese|nächste)[rnms]?\s(?:woche|monat)"
+    r"|(?:this|next)\s(?:week|month|morning|afternoon|evening|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b",
+    re.IGNORECASE,
+)
+_OWN_CASE = lazy_pattern(
+    r"\b(?:why|where|when|has|have|is|was|were|did|will|who(?:['’]s|\shas|\sdid)?)\b[^.!?\n]{0,40}\bmy\s(?:\w{1,20}\s)?(?:account|payment"
+    r"|parcel|order|card|invoice|application|appeal|plan|subscription|settings|ticket|refund|licen[cs]e|post|ban)s?\b"
+    r"|\bwhy\s(?:am|was|were)\s(?:i|we)\b|\bwhy\s(?:can(?:no|['’])?t|can)\s(?:i|we)\s(?:not\s)?(?:\w{1,20}\W{0,9})$"
+    r"|\b(?:which|what|how\s(?:many|much))\s(?:\w{1,20}\s){0,3}do\s(?:i|we)\s(?:have|owe)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SEEN_THERE = lazy_pattern(
+    rf"{AUXILIARY}(?:\W{{1,3}}(?:this|that|these|those)\b(?!\s(?:possible|normal|allowed|correct|true|course|server|bot|project))"
+    r"|[^?\n]{0,200}\b(?:this|these|those)\s(?:\w{1,20}\s)?(?:mail|e-mail|message|link|person|user|site|page|offer|file|folder|warning"
+    r"|address|screenshot|picture|one|thing|invite|code|number|key|account)s?\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_UNNAMED = lazy_pattern(
+    rf"{AUXILIARY}(?:\W{{1,3}}(?:they|he|she)\b|[^?\n]{{0,200}}\b(?:it|them|him|her)\W{{0,3}}$)"
+    r"|\bhow\s(?:do|can|should)\s(?:i|we)\s\w{1,20}\s(?:it|them|those|these|this|that)(?:\s\w{1,20})?\W{0,3}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_GENUINE = lazy_pattern(
+    rf"{AUXILIARY}[^?\n]{{0,200}}\b(?:(?:genuine|legit(?:imate)?|authentic|scam|fake|phishing|trust(?:ed|worthy)?|yours"
+    r"|(?:from|by)\s(?:you|the\steam))\b|real\W{0,3}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def asks_for_all(question: str) -> bool:
+    """Return whether others who ask a question in the same words want the same answer, as far as English and German
+    words show it. False where it is about its own day ("Who is on call this week?"), the asker's own case ("Where is my
+    parcel?"), something that only those see who are there ("Is this link safe?"), or whether somebody is to be trusted.
+    """
+    for each in asking_sentences(question)[0]:
+        if any(pattern.search(each) for pattern in (_OWN_CASE, _SEEN_THERE, _GENUINE)):
+            return False
+        if _FOR_NOW.search(each) and not _ASKS_HOW_TO.search(each):
+            return False
+        unnamed = _UNNAMED.search(each)
+        if unnamed and not terms(question[: question.find(each) + unnamed.start()]):
+            return False
+    return True

@@ -168,14 +168,6 @@ _FOR_NOW = _words(
     r"(?:will|should)\sbe\sback\s(?:at|by|in|soon|on)\b",
 )
 """Sentences that hold only on the day on which they are written."""
-_ASKS_FOR_NOW = _words(
-    r"(?:today|tonight|tomorrow)\b|(?:right\snow|at\sthe\smoment)\b|heute\b|(?:diese|nächste)[rnms]?\s(?:woche|monat)\b",
-    r"(?:this|next)\s(?:week|month|morning|afternoon|evening|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
-)
-_ASKS_HOW_TO = lazy_pattern(
-    r"\bhow\s(?:do|can|could|should|would|to|may|must)\b|\bwie\s(?:kann|muss|soll)", re.IGNORECASE
-)
-"""What is done today ("How do I list the files of today?") is done so tomorrow."""
 _STRUCK_OUT = lazy_pattern(
     r"~~\S|^\W{0,4}(?:outdated|obsolete|deprecated|veraltet)\s?[\]:!)]", re.IGNORECASE | re.MULTILINE
 )
@@ -240,12 +232,6 @@ def is_answer(text: str) -> bool:
     if _LINK_OR_CODE.search(text):
         return True
     return len(_WORD.findall(text)) >= _MIN_WORDS and len(set(terms(words_to_search(text)))) >= _MIN_TERMS
-
-
-def asks_for_now(question: str) -> bool:
-    """Return whether a question is about its own day, week or month ("Who is on call this week?")."""
-    asking = asking_sentences(question)[0]
-    return any(_ASKS_FOR_NOW.search(each) and not _ASKS_HOW_TO.search(each) for each in asking)
 
 
 def holds_for_all(text: str) -> bool:
