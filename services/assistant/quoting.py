@@ -27,6 +27,7 @@ _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700
 _MIN_QUOTE_CHARS = 40
 _TITLE_CHARS = 120
+_FEWEST_HEADS = 2
 _SECOND = 0.9
 """Another section is quoted too if it has this share of the best one's score."""
 _NEAR = 0.7
@@ -44,10 +45,17 @@ _TITLE_LINE = re.compile(r"\*\*[^*\n]+\*\*")
 
 
 class Quote(NamedTuple):
-    """A text to quote. `text`: Markdown, its links absolute; `hit`: the passage that it is from."""
+    """A text to quote.
+
+    Attributes:
+        hit: the passage that it is from.
+        text: Markdown, its links absolute.
+        warnings: sentences of its section that warn. Those that the text has not are shown behind it.
+    """
 
     hit: Hit
     text: str
+    warnings: Sequence[str] = ()
 
 
 def choose_hits(hits: Sequence[Hit]) -> list[Hit]:
@@ -104,7 +112,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     cited: list[str] = []
     for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
         origin = say.quoted_from(section_name(quote.hit.passage, say))
-        text = shorten(quote.text, min(limit, room - len(origin) - 4))
+        text = _with_warnings(quote, min(limit, room - len(origin) - 4))
         if not text:
             break
         paragraphs.append(f"{origin}\n\n{text}")
@@ -118,6 +126,17 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
         paragraphs.append(line)
         cited += [hit.source_id for hit in also]
     return "\n\n".join([*paragraphs, say.no_model_notice]), list(dict.fromkeys(cited))
+
+
+def _with_warnings(quote: Quote, max_chars: int) -> str:
+    """Cut a quote, and keep what its section warns of; empty if hardly anything is left beside that."""
+    text = shorten(quote.text, max_chars)
+    missing = [each for each in quote.warnings if each not in text]
+    if not text or not missing:
+        return text
+    warned = "".join(f"\n{each}\n…" for each in missing)
+    text = shorten(quote.text, max_chars - len(warned) - len(_CUT_OFF))
+    return f"{text.removesuffix(_CUT_OFF)}{_CUT_OFF}{warned}" if text else ""
 
 
 def quote_team(passage: StoredPassage, answer: str, say: Phrases, max_chars: int) -> str:
@@ -178,14 +197,17 @@ def is_team_answer(passage: StoredPassage) -> bool:
 
 
 def section_name(passage: StoredPassage, say: Phrases) -> str:
-    """Return the name of a section for people: the title of its page and its heading, else the name of the file.
+    """Return the name of a section for people: the title of its page and the headings down to its own, as many as fit,
+    else the name of the file.
 
     An answer of the team is named after its day: the question may name people.
     """
     if is_team_answer(passage):
         return say.answered_on(passage.day) if passage.day else say.team_answer
     heads = [head for head in dict.fromkeys((passage.title, *passage.headings)) if head]
-    shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or bare_name(passage.source_id)
+    while len(heads) > _FEWEST_HEADS and len(" › ".join(heads)) > _TITLE_CHARS:
+        del heads[1]
+    shown = " › ".join(heads) or bare_name(passage.source_id)
     return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         statements,
         takes_back,
     )
-    from services.search.requirements import is_too_general, meets, requirements_of
+    from services.search.requirements import advises_against, is_too_general, meets, requirements_of, warnings_in
     from services.search.retrieval import (
         MIN_CONFIDENCE_TO_NAME,
         NOTHING,

@@ -469,6 +469,19 @@ def _matter_of(question: str) -> list[str]:
     return [each for each in dict.fromkeys(found) if each not in _ask_nothing() | _LIGHT_VERBS]
 
 
+def _is_below_another(asking: str, headings: Sequence[str], text: str) -> bool:
+    """Return True if a question has the words of a section's own heading, all but one, and a heading between that and
+    the title has other words or numbers than the question, which in turn has some that the section has not:
+    "Staging › Reset the server", and "How do I reset the production server?".
+    """
+    wanted, own, between = set(_matter_of(asking)), set(_matter_of(headings[-1] if headings else "")), headings[1:-1]
+    if not between or len(own - wanted) > min(1, len(own) - 1):
+        return False
+    above, section = "\n".join(between), "\n".join([*headings, text])
+    narrower = (set(terms(above)) | _numbers_in(above)) - wanted - _numbers_in(asking)
+    return bool(narrower and (wanted | _numbers_in(asking)) - set(terms(section)) - _numbers_in(section))
+
+
 _DESTROYING = """
 clear delete deletion destroy drop erase format kill purge remove removal reset revoke terminate uninstall wipe rid
 """
@@ -490,8 +503,8 @@ def _destroying() -> frozenset[str]:
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
     """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
     headings or by all those sentences of its `text` that have the most terms of `question`; or, in English, if its
-    heading has the same act and another thing ("Reset the staging server"), or is about destroying, and the question
-    about how to do something else ("I deleted it: how do I get it back?").
+    heading has the same act and another thing ("Reset the staging server"), stands below a heading about another thing,
+    or is about destroying, and the question how to do something else ("I deleted it: how do I get it back?").
     """
     asking = _with_whole_verbs("\n".join(asking_sentences(question)[0]) or question)
     headings = [_with_whole_verbs(each) for each in headings]
@@ -505,6 +518,8 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
         return True
     is_same_act = bool(headings) and [_act_in(asking)[0]] == _matter_of(headings[-1])[:1]
     if is_same_act and language_of(asking) == ENGLISH and _swaps_words(asking, headings[-1], text):
+        return True
+    if _is_below_another(asking, headings, text):
         return True
     # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.
     asked, wanted = _WITHOUT.sub(" ", _OWN.sub(" ", asking)), set(terms(question))

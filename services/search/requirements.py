@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from services import lazy_pattern
+from services.search.questions import SENTENCE_END
 
 _UNITS = r"(?:milli|micro)?(?:sec(?:ond)?|minute|min|hour|day|week|month|year)s?"
 _NUMBER_WORDS = "one|two|three|four|five|ten|no|unlimited|any"
@@ -79,6 +80,7 @@ _NUMBER_WITHIN = 48
 _NUMBER = lazy_pattern(rf"(?<![\d.])\d+(?!\.?\d)|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE)
 _DIGIT_WITHIN = 24
 """Characters from the name of a product to its version: "Python >= 3.9", "Node.js, version 20"."""
+_CODE_BLOCK = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
 _INTRODUCTION = lazy_pattern(
     r"(?:introduction|intro|overview|welcome\b.*|(?:table of )?contents|getting started|get started|quick ?start|about)"
     r"[\W_]*",
@@ -127,6 +129,33 @@ def _counted_things(question: str) -> frozenset[str]:
 def is_too_general(headings: Sequence[str], question: str) -> bool:
     """Return whether the section below `headings` is an introduction and the question asks for something particular."""
     return bool(headings and _INTRODUCTION.fullmatch(headings[-1].strip())) and not _GENERAL_QUESTION.search(question)
+
+
+_AGAINST = lazy_pattern(
+    r"\b(?:never|do(?:es)?\s+not|do(?:es)?n['’]?t|deprecated|obsolete|outdated|no\s+longer|legacy|mistakes?|myths?|attacks?|anti-?patterns?"
+    r"|bad\s+practices?|wrong|unsupported|(?:old|former|previous|earlier)\s+(?:\w+\s+)?(?:instructions?|ways?|versions?|docs|guide))\b",
+    re.IGNORECASE,
+)
+_WARNS = lazy_pattern(
+    r"\b(?:never|do\s+not|don['’]t|must\s+not|mustn['’]t|should\s+not|shouldn['’]t|warning|danger(?:ous)?|caution|irreversibl[ey]|data\s+loss"
+    r"|cannot\s+be\s+(?:undone|restored|recovered)|(?:be|is|are|gets?)\s+(?:permanently\s+)?(?:lost|deleted|destroyed|erased|overwritten))\b",
+    re.IGNORECASE,
+)
+_MOST_WARNING_CHARS = 240
+
+
+def advises_against(headings: Sequence[str], question: str) -> bool:
+    """Return whether one of the `headings`, in English, says that what stands below is wrong, dangerous or out of date
+    ("Things you must never do", "Deprecated"), and the question does not ask for such a thing.
+    """
+    return bool(_AGAINST.search("\n".join(headings))) and not _AGAINST.search(question)
+
+
+def warnings_in(text: str) -> list[str]:
+    """Return the sentences of a text, in English, that warn, but for very long ones. Code warns of nothing."""
+    prose = _CODE_BLOCK.sub("\n", text)
+    found = (each.strip() for each in SENTENCE_END.split(prose))
+    return [each for each in found if len(each) <= _MOST_WARNING_CHARS and _WARNS.search(each)]
 
 
 def meets(text: str, required: Requirements) -> bool:

@@ -14,6 +14,7 @@ from services.knowledge import whole_answer
 from services.search import (
     EARLIER_QUESTION,
     Level,
+    advises_against,
     asks_for_something,
     current_question,
     is_about_opposite,
@@ -26,6 +27,7 @@ from services.search import (
     pages_of,
     requirements_of,
     terms,
+    warnings_in,
     words_to_search,
 )
 
@@ -51,6 +53,7 @@ _READ_AT_EACH_END: Final = 4_000
 _SELF_CONTAINED: Final = 5
 """A question in a running conversation with so many words is searched without the earlier ones."""
 _SECTION_CHARS: Final = 1_200
+_MOST_WARNINGS: Final = 2
 _COMPARED: Final = 8
 """At most so many passages, the best, may be quoted."""
 _NEAR_OPPOSITE: Final = 0.9
@@ -161,8 +164,8 @@ class ExtractiveAssistant:
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
     async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
-        """Choose the passages to quote: the best with the version, number or name in question; no introductions, and
-        nothing about an opposite.
+        """Choose the passages to quote: the best with the version, number or name in question; no introductions,
+        nothing that is advised against, and nothing about an opposite.
         """
         hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
         required, asked = requirements_of(words_to_search(query)), current_question(query)
@@ -172,8 +175,13 @@ class ExtractiveAssistant:
             if meets(hit.passage.with_heading, required)
             and not is_too_general(hit.passage.headings, words_to_search(query))
         ]
-        right = [hit for hit in fit[:_COMPARED] if not is_about_opposite(asked, hit.passage.headings, hit.passage.text)]
-        # What is far behind an opposite is about something else.
+        right = [
+            hit
+            for hit in fit[:_COMPARED]
+            if not advises_against(hit.passage.headings, asked)
+            and not is_about_opposite(asked, hit.passage.headings, hit.passage.text)
+        ]
+        # What is far behind one that is left out is about something else.
         if right and right[0] is not fit[0]:
             right = [hit for hit in right if hit.score >= _NEAR_OPPOSITE * fit[0].score]
         return choose_hits([*right[:1], *in_known_languages(right[1:], query)])
@@ -186,8 +194,14 @@ class ExtractiveAssistant:
 
     async def _quote(self, hit: Hit) -> Quote:
         section = await self._search.section(hit.passage)
-        text = extend(hit.passage, section, _SECTION_CHARS)
-        return Quote(hit, self._addresses.make_absolute(text, hit.source_id, hit.passage.permalink))
+        text, *warnings = (
+            self._addresses.make_absolute(each, hit.source_id, hit.passage.permalink)
+            for each in (
+                extend(hit.passage, section, _SECTION_CHARS),
+                *warnings_in("\n\n".join(each.text for each in section))[:_MOST_WARNINGS],
+            )
+        )
+        return Quote(hit, text, warnings)
 
 
 def _others(found: SearchResult, quoted: Sequence[str], query: str) -> list[Hit]:
