@@ -29,7 +29,7 @@ aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver;
 _SCOPES = """
 all every everybody everyone everything each whole / one single some only / nobody
 all every everybody everyone everything each whole / my mine our own / nobody
-my mine our own / another other else / nobody
+my mine our own / another other else / nobody; nobody / somebody someone anybody anyone people
 windows / linux / macos mac / android / ios
 """
 """Lines of words, in groups: a question with a word of one side is not answered where one of another side stands. An
@@ -142,7 +142,7 @@ def _goes_elsewhere(one: _FunctionWords, other: _FunctionWords, shared: set[str]
             return True
     for direction in (one.targets.keys() & other.targets.keys()) - {"or"}:
         here, there = one.targets[direction], other.targets[direction]
-        is_alike = direction == "to" or len(here - there) == len(there - here)
+        is_alike = direction in {"to", "with"} or len(here - there) == len(there - here)
         if here ^ there <= shared and here - there and there - here and is_alike:
             return True
     return False
@@ -188,11 +188,12 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     (my, all, one), a number such as a version, "not", "without", another direction (from A to B, from B to A) or other
     roles (A deletes B, B deletes A).
 
-    True, too, if the two ask for things of different kinds (why, when); if the question leaves out a word of the
+    True, too, if it names somebody (`@name`), an option (`-f`) or a language (C++) that neither has; if the two ask for
+    things of different kinds (why, when); if the question leaves out a word of the
     earlier one, or has others at the same place; if that names both of two opposites and the question one of them; or
     if a word of it has letters of two alphabets or signs that nobody sees.
     """
-    if _HIDES_WORD.search(earlier):
+    if _HIDES_WORD.search(earlier) or _as_written(question) - _as_written(f"{earlier}\n{answer}"):
         return True
     question, earlier, answer = map(_with_whole_verbs, (question, earlier, answer))
     if _is_opposite(question, earlier, answer):
@@ -208,6 +209,14 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
             return True
     numbers = _numbers_in(question)
     return bool(numbers - _numbers_in(f"{earlier}\n{answer}") and _numbers_in(earlier) - numbers)
+
+
+_AS_WRITTEN = lazy_pattern(r"(?<![\w.])@[\w.-]{1,40}|(?<![\w-])--?[A-Za-z][\w-]{0,40}|(?<!\w)[A-Za-z](?:\+\+|#)")
+"""Names and signs that `terms` leaves out."""
+
+
+def _as_written(text: str) -> set[str]:
+    return {each.lower() for each in _AS_WRITTEN.findall(without_greeting(text))}
 
 
 def _with_whole_verbs(text: str) -> str:
@@ -318,6 +327,11 @@ _KEEPS = lazy_pattern(
     re.IGNORECASE,
 )
 """What somebody wants to have afterwards."""
+_CONDITION = lazy_pattern(
+    r"\w\s{1,4}(?:if|when|while|unless|once|until|as\s+long\s+as|wenn|falls|solange|sobald)\s([^?.!\n]{1,120})",
+    re.IGNORECASE,
+)
+_REHEARSING = "test simulate try preview rehearse emulate"
 _EVERYTHING = frozenset({"all", "every", "everyone", "everybody", "everything", "whole", "entire"})
 
 
@@ -329,7 +343,7 @@ def _is_asked_otherwise(question: str, earlier: str, answer: str) -> bool:
     - Of two that ask for yes or no, one asks about others, or whether one must, and the other whether one may.
     - They ask for things of different kinds: why, when, who, how many.
     - One asks how to undo or avoid what the other asks how to do, to do it to another thing, or to keep something; or
-      how to destroy, and has a word of its own.
+      how to destroy, and one has a word of its own; or the earlier one is how to test it, or to do it on a condition.
     - The earlier one is about something particular ("a blocked account"), and the other about all of its kind.
 
     An earlier one that only reports something is taken as it is.
@@ -348,7 +362,7 @@ def _is_asked_otherwise(question: str, earlier: str, answer: str) -> bool:
 
 def _acts_otherwise(asked: str, before: str, question: str, earlier: str, answer: str) -> bool:
     """Return True if a question is how to do something else than the earlier one: undo it, do it to another thing, keep
-    something; or if it is how to destroy, and has a word of its own.
+    something, do it in earnest, or on no condition; or if it is how to destroy, and one has a word of its own.
     """
     (act, thing), (earlier_act, _) = _act_in(asked), _act_in(before)
     if not act:
@@ -359,8 +373,11 @@ def _acts_otherwise(asked: str, before: str, question: str, earlier: str, answer
     else:
         is_another = earlier_act in terms(question)
     keeps = _KEEPS.search(asked) and not _KEEPS.search(f"{before}\n{answer}")
-    own = set(_matter_of(asked)) - set(terms(earlier)) - told - _destroying()
-    return bool(is_another or keeps or (own and act in _destroying()))
+    new, old = set(_matter_of(asked)), set(_matter_of(before))
+    apart = (new - set(terms(earlier)) - told - _destroying()) or (old - set(terms(question)) - told - _destroying())
+    only_if = _conditions_of(before) - set(terms(question)) - told
+    rehearses = earlier_act in _rehearsing() and _rehearsing().isdisjoint(new)
+    return bool(is_another or keeps or only_if or rehearses or (apart and act in _destroying()))
 
 
 def _negates_otherwise(asked: str, before: str, answer: str) -> bool:
@@ -469,6 +486,23 @@ def _matter_of(question: str) -> list[str]:
     return [each for each in dict.fromkeys(found) if each not in _ask_nothing() | _LIGHT_VERBS]
 
 
+def _tells_another_act(asking: str, headings: Sequence[str], text: str) -> bool:
+    """Return True if the last heading has the act of a question for another thing, on a condition that the question
+    does not name, or, if it destroys, for fewer things; or if it is about testing, and the question about doing.
+    """
+    act, (*above, heading) = _act_in(asking)[0], headings
+    first = _matter_of(heading)[:1]
+    if not act or [act] != first:
+        return bool(act) and not _rehearsing().isdisjoint(first) and act not in _rehearsing()
+    wanted = {*terms(asking), *terms("\n".join(above))}
+    narrower = act in _destroying() and set(_matter_of(heading)) - wanted - _destroying()
+    return bool(narrower or _conditions_of(heading) - wanted) or _swaps_words(asking, heading, text)
+
+
+def _conditions_of(text: str) -> set[str]:
+    return {term for clause in _CONDITION.findall(text) for term in terms(clause)}
+
+
 def _is_below_another(asking: str, headings: Sequence[str], text: str) -> bool:
     """Return True if a question has the words of a section's own heading, all but one, and a heading between that and
     the title has other words or numbers than the question, which in turn has some that the section has not:
@@ -496,6 +530,11 @@ def _destroys_unasked(asking: str, heading: str) -> bool:
 
 
 @lru_cache(maxsize=1)
+def _rehearsing() -> frozenset[str]:
+    return frozenset(terms(_REHEARSING))
+
+
+@lru_cache(maxsize=1)
 def _destroying() -> frozenset[str]:
     return frozenset(terms(_DESTROYING))
 
@@ -516,8 +555,7 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
         return True
     if _act_in(asking)[0] in _destroying() and _KEEPS.search(asking) and not _KEEPS.search(f"{heading}\n{text}"):
         return True
-    is_same_act = bool(headings) and [_act_in(asking)[0]] == _matter_of(headings[-1])[:1]
-    if is_same_act and language_of(asking) == ENGLISH and _swaps_words(asking, headings[-1], text):
+    if headings and language_of(asking) == ENGLISH and _tells_another_act(asking, headings, text):
         return True
     if _is_below_another(asking, headings, text):
         return True

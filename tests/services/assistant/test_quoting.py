@@ -166,10 +166,25 @@ def test_the_frame_is_in_the_language_asked_for() -> None:
     assert answer.startswith("Aus einer früheren Antwort des Teams:\n\nSo ist es.")
 
 
-@given(st.lists(st.text(min_size=1, max_size=2_500), max_size=3), st.integers(0, 2), st.integers(0, 2_500))
+def test_what_a_section_warns_of_stands_behind_a_quote_that_is_cut() -> None:
+    said, warning = "Pull the lever. " * 100, "Never pull it twice."
+    answer, _ = compose([Quote(hit(), f"{said}\n\n{warning}", [warning])], [], SAY, 2_000)
+    assert f"Pull the lever.\n…\n{warning}\n…\n\nQuoted as" in answer
+    answer, _ = compose([Quote(hit(), f"Pull it.\n\n{warning}", [warning])], [], SAY, 2_000)
+    assert answer.count(warning) == 1
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=2_500), max_size=3),
+    st.lists(st.text(min_size=1, max_size=240), max_size=2),
+    st.integers(0, 2),
+    st.integers(0, 2_500),
+)
 @QUICKLY
-def test_no_answer_is_longer_than_asked_for(texts: list[str], others_named: int, max_chars: int) -> None:
-    quotes = [Quote(hit(), text) for text in texts]
+def test_no_answer_is_longer_than_asked_for(
+    texts: list[str], warnings: list[str], others_named: int, max_chars: int
+) -> None:
+    quotes = [Quote(hit(), text, warnings) for text in texts]
     answer, cited = compose(quotes, [hit(source_id="kb:x.md")] * others_named, SAY, max_chars)
     assert len(answer) <= max_chars
     assert bool(answer) == bool(cited)
@@ -260,7 +275,8 @@ def test_translations_are_not_named_beside_an_answer() -> None:
     [
         ({}, "*Presses › Lever*"),
         ({"headings": ("Presses",)}, "*Presses*"),
-        ({"headings": ("Presses", "Old", "Lever")}, "*Presses › Lever*"),
+        ({"headings": ("Presses", "Old", "Lever")}, "*Presses › Old › Lever*"),
+        ({"headings": ("Presses", "Old" * 40, "Wood", "Lever")}, "*Presses › Wood › Lever*"),
         ({"title": "", "headings": ()}, "*guide/press.md*"),
         ({"title": "", "headings": (), "source_id": "kb:a_b.md"}, r"*a\_b.md*"),
         ({"title": "*A* `b` [c] d]", "headings": ()}, "*A b (c) d)*"),

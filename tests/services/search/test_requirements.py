@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from services.search import is_about_opposite, is_too_general, meets, requirements_of
+from services.search import (
+    advises_against,
+    is_about_opposite,
+    is_too_general,
+    meets,
+    requirements_of,
+    warnings_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +88,21 @@ def test_an_introduction_answers_nothing_particular(heading: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "heading", ["Things you must never do", "Deprecated", "What no longer works", "Common mistakes", "Old instructions"]
+)
+def test_what_is_advised_against_is_known_by_any_heading(heading: str) -> None:
+    assert advises_against(("Guide", heading, "Rotate the keys"), "how do I rotate the keys?")
+    assert not advises_against(("Guide", "Rotate the keys"), "how do I rotate the keys?")
+    assert not advises_against(("Guide", heading), "which common mistakes are deprecated?")
+
+
+def test_warnings_are_sentences_of_the_prose() -> None:
+    text = "Run it.\n\n```\n# never stop\n```\n\nNever do this twice. It is fine. All files are lost."
+    assert warnings_in(text) == ["Never do this twice.", "All files are lost."]
+    assert not warnings_in(f"Never {'do it ' * 60}.")
+
+
+@pytest.mark.parametrize(
     ("question", "heading", "text"),
     [
         ("How do I turn off the alarm?", "Bells › Turn on the alarm", "Open the settings and press F9."),
@@ -97,6 +119,13 @@ def test_an_introduction_answers_nothing_particular(heading: str) -> None:
         ("How do I enable two-factor sign-in?", "Disable two-factor sign-in", "Wipe it. Users enable it again."),
         ("How do I restore the database?", "Delete the database", "Drop it. Nobody can restore it."),
         ("How do I reset the production server?", "Reset the staging server", "To reset the staging server, drop it."),
+        ("How do I stop the server?", "Stop the server if nobody is there", "Run `kill -9`."),
+        ("How do I format the disk of my machine?", "Format the disk of a new machine", "Run `format --yes`."),
+        ("How do I run an upgrade?", "Test an upgrade", "Run `upgrade --wipe` on a copy."),
+        ("How do I reset the app?", "Reset the app in the emulator", "Press F9."),
+        ("How do I replace a replica with the master?", "Replace the master with a replica", "Press F9."),
+        ("How do I reset the production server?", "Guide › Staging › Reset the server", "Press F9."),
+        ("How do I upgrade the schema of version 2?", "Guide › Version 1 › Upgrade the schema", "Press F9."),
         ("How do I delete the logs?", "Delete everything except the logs", "Run `purge --keep logs`."),
         ("How do I block friends?", "Block everybody but friends", "Press F9."),
         ("How do I keep guests from seeing files?", "Let guests see files", "Press F9."),
@@ -124,6 +153,8 @@ def test_a_section_about_the_opposite_is_known(question: str, heading: str, text
         ("How do I change the port of the server?", "Set the port of the server", "Put it into `port`."),
         ("How do I reset the production server?", "Reset the server", "To reset the server, drop it."),
         ("How do I drop the data?", "Delete the data", "Press F9."),
+        ("How do I reset the server?", "Guide › Staging › Reset the server", "Press F9."),
+        ("How do I upgrade the schema of version 1?", "Guide › Version 1 › Upgrade the schema", "Press F9."),
         ("How do I uninstall the app and keep my files?", "Uninstall", "Press F9. Files are kept with `--keep`."),
         ("How do I get rid of the data?", "Delete the data", "Press F9."),
         ("Can I delete the data?", "Delete the data", "Press F9."),
