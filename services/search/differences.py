@@ -374,7 +374,7 @@ def _acts_otherwise(asked: str, before: str, question: str, earlier: str, answer
         is_another = earlier_act in terms(question)
     keeps = _KEEPS.search(asked) and not _KEEPS.search(f"{before}\n{answer}")
     new, old = set(_matter_of(asked)), set(_matter_of(before))
-    apart = (new - set(terms(earlier)) - told - _destroying()) or (old - set(terms(question)) - told - _destroying())
+    apart = (new - set(terms(earlier)) - told - _destroying()) or (old - set(terms(question)) - _destroying())
     only_if = _conditions_of(before) - set(terms(question)) - told
     rehearses = earlier_act in _rehearsing() and _rehearsing().isdisjoint(new)
     return bool(is_another or keeps or only_if or rehearses or (apart and act in _destroying()))
@@ -465,7 +465,7 @@ def _act_in(text: str) -> tuple[str, str]:
     there is none.
     """
     found = _HOW_TO.search(text)
-    if found is None or found[1].lower() == "do":  # "how do I do that?"
+    if found is None or (found[1].lower() == "do" and not terms(found[2])):  # "how do I do that?"
         return "", ""
     act, *things = [*(terms(found[1]) or [found[1].lower()]), *terms(found[2])]
     if things and act in {"do", "make"}:

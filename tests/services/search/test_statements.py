@@ -192,6 +192,7 @@ def test_what_is_said_in_general_holds_for_all(said: str) -> None:
         "Are they allowed to ask me for my password?",
         "How do I delete it completely?",
         "Does the lever fix it?",
+        "Is @kim_support one of your moderators?",
     ],
 )
 def test_a_question_of_one_occasion_is_known(asked: str) -> None:
@@ -213,6 +214,8 @@ def test_a_question_of_one_occasion_is_known(asked: str) -> None:
         "Is this possible with a lever?",
         "Can I use the mill for this course?",
         "Is the real mill faster than the model?",
+        "@kim which lever do I pull?",
+        "How do I install @mill/lever?",
     ],
 )
 def test_a_question_that_others_ask_as_well_is_known(asked: str) -> None:
