@@ -67,11 +67,11 @@ _FOLLOWS_PARTICLE = frozenset(["to", "from", "of", "for", "with", "in", "on", "a
 _PAUSES = frozenset(".,;:!?()\n")
 _SIDED_PARTICLES = frozenset({"in", "out", "up", "back"})
 _WORDS_TO_VERB = 3
-_DIRECTIONS = {"into": "to", "onto": "to", "by": "with"} | {
+_DIRECTIONS = {"into": "to", "onto": "to", "by": "with", "during": "while"} | {
     each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "while", "instead", "or")
 }
 """Words that lead to another thing, each with the direction that it stands for."""
-_REVERSED = (("from", "to"), ("before", "after"), ("over", "under"))
+_REVERSED = (("from", "to"), ("before", "after"), ("over", "under"), ("while", "after"), ("while", "before"))
 _NOTHING = frozenset[str]()
 
 

@@ -367,6 +367,12 @@ _UNNAMED = lazy_pattern(
     r"|\bhow\s(?:do|can|should)\s(?:i|we)\s\w{1,20}\s(?:it|them|those|these|this|that)(?:\s\w{1,20})?\W{0,3}$",
     re.IGNORECASE | re.MULTILINE,
 )
+_STATE = lazy_pattern(
+    rf"{AUXILIARY}[^?\n]{{0,120}}\b(?:down|offline|hacked|broken|breached|compromised|on\s(?:duty|call)|sold\sout|out\sof\sstock|left|back\sup)\W{{0,3}}$"
+    r"|\bwho(?:\sis|['’]s)?\son\s(?:duty|call)\b|\bwhy\scan\s(?:nobody|no\sone)\b|\bwhy\scan(?:no|['’])?t\s(?:anybody|anyone|people|we\sall)\b"
+    r"|\bwhen\s(?:will|does|is)\b[^?\n]{0,60}\b(?:open|be\sback|be\sup|be\sover|return|resume)\b|\bsafe\sto\s(?:update|upgrade|withdraw|deploy)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 _PERSON = lazy_pattern(r"\s@[\w.-]+(?!\S*/)")
 _GENUINE = lazy_pattern(
     rf"{AUXILIARY}[^?\n]{{0,200}}\b(?:(?:genuine|legit(?:imate)?|authentic|scam|fake|phishing|trust(?:ed|worthy)?|yours"
@@ -377,11 +383,11 @@ _GENUINE = lazy_pattern(
 
 def asks_for_all(question: str) -> bool:
     """Return whether others who ask a question in the same words want the same answer, as far as English and German
-    words show it. False where it is about its own day ("Who is on call this week?"), the asker's own case ("Where is my
+    words show it. False where it is about its own day ("Is the server down?"), the asker's own case ("Where is my
     parcel?"), something that only those see who are there ("Is this link safe?"), or a person.
     """
     for each in asking_sentences(question)[0]:
-        if any(pattern.search(each) for pattern in (_OWN_CASE, _SEEN_THERE, _GENUINE, _PERSON)):
+        if any(pattern.search(each) for pattern in (_STATE, _OWN_CASE, _SEEN_THERE, _GENUINE, _PERSON)):
             return False
         if _FOR_NOW.search(each) and not _ASKS_HOW_TO.search(each):
             return False

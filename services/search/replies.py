@@ -166,8 +166,19 @@ _FOR_NOW = _words(
     r"|bis\s(?<!tag.bis.)(?:mon|diens|donners|frei|sams|sonn)tag\b",
     r"(?:we|I)(?:['’](?:re|m)|\s(?:are|am))\s(?:\w+\s)?working\son\s(?:it|this|that|a\sfix)\b|wir\sarbeiten\sdaran\b",
     r"(?:will|should)\sbe\sback\s(?:at|by|in|soon|on)\b",
+    r"(?<!than\s)(?:an?|few|two|three|\d{1,3})\s(?:minute|hour|day|week)s?\sago\b|yesterday\b(?!['’]s)|is\scurrently\b|currently\snot\b",
+    r"since\s(?:yesterday|the\slast\s\w+|last\s\w+|this\s\w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b|gestern\b",
+    r"we(?:['’]re|\sare)\s(?:\w+\s)?(?:looking\sinto|investigating|on\sit\b|aware)|we\sknow\sabout\s(?:it|this|that)\b",
 )
 """Sentences that hold only on the day on which they are written."""
+_UNSURE = _words(
+    r"(?:never|not|n['’]t)\s(?:actually\s|really\s)?(?:tried|tested)\b|untested\b|my\sguess\b|i(?:['’]?d|\swould|['’]m\sjust)?\sguess(?:ing)?\b",
+    r"(?:not|n['’]t)\s(?:\w+\s)?(?:sure|certain)\sat\sall\b|i\s(?:think|believe|suppose|hope|guess)\s(?:so|not)\b|people\ssay\b|supposedly\b",
+    r"(?:lol|lmao|rofl|jk|just\skidding|kidding)\b",
+    r"(?:wrote|said|posted)\s(?:above|before|earlier)\b|as\si\s(?:said|wrote|told)\b|what\s(?-i:[A-Z])\w+\s(?:wrote|said|did|posted|suggested)\b",
+)
+_JOKES = lazy_pattern(r"(?<!\w);-?\)|[😂🤣🙃😉😜😝]|\s/s\W{0,3}$", re.MULTILINE)
+"""Guesses, jokes, and what only refers to other messages."""
 _STRUCK_OUT = lazy_pattern(
     r"~~\S|^\W{0,4}(?:outdated|obsolete|deprecated|veraltet)\s?[\]:!)]", re.IGNORECASE | re.MULTILINE
 )
@@ -237,12 +248,14 @@ def is_answer(text: str) -> bool:
 def holds_for_all(text: str) -> bool:
     """Return whether the text of a message of the team may be told to everybody who asks the same, at any time. False
     for what it says of the asker's own case ("I refunded your order", "your new key is …") and for what holds on that
-    day only ("down at the moment", "until Friday"), as far as English and German words show it; and if something of it
-    is struck out, or an "EDIT:" takes it back.
+    day only ("down at the moment", "until Friday"), for guesses, jokes and what refers to other messages, as far as
+    English and some German words show it; and if something of it is struck out, or an "EDIT:" takes it back.
     """
     text = _OPENING.sub("", _without_addressee(text), count=1)
     prose = _LINK_OR_CODE.sub("", "\n".join(_split_code(text)[::2]))
     if _STRUCK_OUT.search(prose) or any(takes_back(each) or may_doubt(each) for each in _EDIT.findall(prose)):
+        return False
+    if _UNSURE.search(prose) or _JOKES.search(prose):
         return False
     return not (_DONE.match(text) or _FOR_ASKER.search(text) or _FOR_NOW.search(prose))
 

@@ -208,6 +208,7 @@ def test_an_answer_that_a_doubted_one_may_have_replaced_is_not_sure(same_topic: 
         ("How do I move the press?", "How do I move the press when it is empty?"),
         ("How do I reset the press?", "How do I reset the press in the emulator?"),
         ("How do I run the upgrade of the press?", "How do I test the upgrade of the press?"),
+        ("Can I start the press after a backup?", "Can I start the press during a backup?"),
         ("How do I do the upgrade of the press?", "How do I test the upgrade of the press?"),
         ("How do I replace a wheel with the main lever?", "How do I replace the main lever with a wheel?"),
         ("How do I pull the lever?", "Why do I pull the lever?"),
