@@ -22,7 +22,7 @@ import / export; upgrade update / downgrade; upload / download; encrypt / decryp
 connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always / never
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
 lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
-delete remove erase wipe reset drop / restore recover undo
+delete remove erase wipe reset drop / restore recover undo; delete remove erase wipe drop / keep preserve retain
 public / private; join / leave; merge / split; expand / collapse; promote / demote; up / down
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -492,11 +492,23 @@ def _tells_another_act(asking: str, headings: Sequence[str], text: str) -> bool:
     """
     act, (*above, heading) = _act_in(asking)[0], headings
     first = _matter_of(heading)[:1]
-    if not act or [act] != first:
-        return bool(act) and not _rehearsing().isdisjoint(first) and act not in _rehearsing()
+    if not act:
+        return False
+    if [act] != first:
+        is_rehearsal = act not in _rehearsing() and not _rehearsing().isdisjoint(first)
+        return is_rehearsal or (_are_opposites({act}, set(first)) and act not in _told_in(text))
     wanted = {*terms(asking), *terms("\n".join(above))}
     narrower = act in _destroying() and set(_matter_of(heading)) - wanted - _destroying()
     return bool(narrower or _conditions_of(heading) - wanted) or _swaps_words(asking, heading, text)
+
+
+def _are_opposites(one: AbstractSet[str], other: AbstractSet[str]) -> bool:
+    """Return True if two sets of terms are on different sides of a group of `_ACTS`, and never on the same."""
+    for group in _sides(_ACTS):
+        mine, its = ({at for at, side in enumerate(group) if side & terms_of} for terms_of in (one, other))
+        if mine and its and mine.isdisjoint(its):
+            return True
+    return False
 
 
 def _conditions_of(text: str) -> set[str]:
@@ -521,12 +533,26 @@ clear delete deletion destroy drop erase format kill purge remove removal reset 
 """
 
 
+_IS_DONE = lazy_pattern(
+    r"\b(?:has|have|had|was|were|is|are|got|been|i|we|they|he|she|somebody|someone|accidentally)\s+(?:\w{1,20}\s+){0,3}"
+    r"(?:deleted|removed|wiped|erased|dropped|reset|lost|purged|uninstalled|revoked|gone)\b",
+    re.IGNORECASE,
+)
+
+
 def _destroys_unasked(asking: str, heading: str) -> bool:
-    """Return True if a heading begins with an act that destroys, and a question asks how to do something else."""
+    """Return True if a heading begins with an act that destroys, and a question asks how to do something else, or what
+    to do after it was done.
+    """
+    if _destroying().isdisjoint(_matter_of(heading)[:1]):
+        return False
     act, thing = _act_in(asking)
-    return (
-        bool(act) and _destroying().isdisjoint([act, thing]) and not _destroying().isdisjoint(_matter_of(heading)[:1])
-    )
+    if act:
+        return _destroying().isdisjoint([act, thing] if act in _LIGHT_VERBS else [act])
+    kinds = {each.lastgroup for each in _ASKS_FOR.finditer(asking)}
+    if not kinds.isdisjoint({"reason", "person"}):
+        return True
+    return not kinds and bool(_IS_DONE.search(asking)) and not _AUXILIARY.search(asking)
 
 
 @lru_cache(maxsize=1)
