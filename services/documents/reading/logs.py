@@ -80,6 +80,8 @@ def _stated_field(line: str, word: int, end: int) -> LevelField | None:
     """Return the level that a pair such as `level=warning` states, if the level word at `word` is part of a message:
     it is behind the pair, or in quotes.
     """
+    if '"' not in line[:word] and "=" not in line[:word]:  # for speed
+        return None
     for found in _STATED_FIELD.finditer(line, 0, end + 2 * _REACH):
         severity = _BY_WORD.get(found[1].lower())
         quoted = line.count('"', 0, word) % 2 > line.count('"', 0, found.start() + 1) % 2
@@ -207,8 +209,8 @@ def read_log_lines(lines: Iterable[str]) -> list[Line]:
     """Return one record for each line."""
     reader = _LineReader()
     read = [reader.read(text) for text in lines]
-    stamps = settle([line.stamp for line in read])
-    return [line._replace(stamp=stamp) if stamp else line for line, stamp in zip(read, stamps, strict=True)]
+    settled = zip(read, settle([line.stamp for line in read]), strict=True)
+    return [line if line.stamp is stamp else line._replace(stamp=stamp) for line, stamp in settled]
 
 
 class _LineReader:

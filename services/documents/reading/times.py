@@ -160,7 +160,7 @@ def settle(stamps: Sequence[Stamp | None]) -> list[Stamp | None]:
     A number over 12 is the day, and shows the order for the whole file; where none does, dates with dots begin with the
     day. Other days stay unknown, also where dates contradict each other; they sort as they first appear.
     """
-    readings = {stamp.date: _readings(stamp.date) for stamp in stamps if stamp and stamp.date}
+    readings = {said: _readings(said) for said in {stamp.date: None for stamp in stamps if stamp and stamp.date}}
     shown = {(_MARK.findall(said)[0], *orders) for said, orders in readings.items() if len(orders) == 1}
     days: dict[str, str] = {}
     for said, orders in readings.items():
