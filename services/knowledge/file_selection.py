@@ -69,6 +69,15 @@ _REASON_OF_ENDING = {ending: why for why, endings in _ENDINGS.items() for ending
 _REASON_OF_NAME = {name: why for why, names in _NAMES.items() for name in names.split()}
 
 
+def _reason_of_form(own: str, stem: str, ending: str) -> str | None:
+    if ending not in _PROSE_ENDINGS and _CREDENTIALS.search(own):
+        return CREDENTIALS
+    if _LEFTOVER.search(own):
+        return LEFTOVER
+    known = _REASON_OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
+    return known if ending in _LIST_ENDINGS.get(known, ()) else None
+
+
 @dataclass(frozen=True)
 class PathFilter:
     """Selects the files of a folder that become sources. `include`: globs below it (`guides/**`, `*.md`); empty: all
@@ -90,14 +99,7 @@ class PathFilter:
         stem, _, ending = own.rpartition(".") if "." in own else (own, "", "")
         if ending.isdecimal() and folders.rpartition("/")[2].startswith("man"):
             return BUILD_FILE  # man/borg-create.1: made of the pages beside it, in troff
-        if (why := _REASON_OF_NAME.get(own) or _REASON_OF_ENDING.get(ending)) is not None:
-            return why
-        if ending not in _PROSE_ENDINGS and _CREDENTIALS.search(own):
-            return CREDENTIALS
-        if _LEFTOVER.search(own):
-            return LEFTOVER
-        known = _REASON_OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
-        return known if ending in _LIST_ENDINGS.get(known, ()) else None
+        return _REASON_OF_NAME.get(own) or _REASON_OF_ENDING.get(ending) or _reason_of_form(own, stem, ending)
 
     def excludes(self, name: str) -> bool:
         """Return True if a glob of `exclude` matches a file."""

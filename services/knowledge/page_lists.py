@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from services.knowledge.file_selection import BEYOND_LIMIT, CREDENTIALS, LEFTOVER, LICENCE, NOT_CHOSEN, PEOPLE, PathFilter
+from services.knowledge.file_selection import (
+    BEYOND_LIMIT,
+    CREDENTIALS,
+    LEFTOVER,
+    LICENCE,
+    NOT_CHOSEN,
+    PEOPLE,
+    PathFilter,
+)
 from services.knowledge.links_file import LONGEST_URL, SiteLine, page_address, site_host
 from services.knowledge.web_interface import FetchFailed
 
