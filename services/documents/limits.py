@@ -80,7 +80,7 @@ class LineRecord:
     ts_utc: str | None = None
     """RFC 3339: with `Z` if the zone is known, else the writer's local time. Times of one file sort as text: all have
     equally many digits of fraction. Year 0000 if the log leaves the year out (0001 after the turn of the year),
-    0000-01-01 if it leaves the day out as well (the next day after midnight)."""
+    0000-00-01 if the day is not known either (the next day after midnight)."""
     local_time: str | None = None  # the writer's day and time of day, `2031-03-04T10:00:00.100000`; years as above
     severity: str | None = None  # FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG or TRACE
     component: str | None = None

@@ -23,7 +23,9 @@ BUILD_FILE = "it is a file for building or publishing"
 PEOPLE = "it is a list of people"
 LICENCE = "it is a licence"
 PRIVATE = "it is a key, a configuration of this program or a record"
-NOT_DOCUMENTATION = frozenset({NO_TEXT, SOURCE_CODE, BUILD_FILE, PEOPLE, LICENCE, PRIVATE})
+CREDENTIALS = "its name says that it holds secrets"
+LEFTOVER = "it is a log, or a copy that a program left"
+NOT_DOCUMENTATION = frozenset({NO_TEXT, SOURCE_CODE, BUILD_FILE, PEOPLE, LICENCE, PRIVATE, CREDENTIALS, LEFTOVER})
 """The reasons for which the name of a file shows that it is no documentation."""
 
 _ENDINGS = {
@@ -36,6 +38,7 @@ _ENDINGS = {
         gradle groovy proto thrift ipynb""",
     BUILD_FILE: "lock sum mod cmake mk bazel bzl nix in am m4 tmpl j2 jinja cast exp",
     PRIVATE: "pem key ppk p12 pfx jks kdbx jsonl env envrc htpasswd tfstate tfvars asc gpg pgp",
+    LEFTOVER: "log bak backup old orig rej save swo swp tmp temp",
 }
 _NAMES = {
     BUILD_FILE: """package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml composer.json
@@ -43,6 +46,8 @@ _NAMES = {
         cargo.toml pyproject.toml setup.cfg tox.ini pipfile gemfile rakefile procfile dockerfile containerfile makefile
         make.bat cmakelists.txt conf.py mkdocs.yml mkdocs.yaml book.toml _config.yml _redirects _headers
         robots.txt cname
+        docker-compose.yml docker-compose.yaml docker-compose.override.yml docker-compose.override.yaml
+        compose.yml compose.yaml compose.override.yml compose.override.yaml
         doxyfile justfile requirements.txt constraints.txt versions.json sidebars.json _category_.json""",
     PEOPLE: """authors contributors maintainers codeowners owners credits thanks sponsors backers humans
         acknowledgements acknowledgments""",
@@ -53,8 +58,24 @@ _TEMPLATE_FOLDERS = frozenset({"_templates", "_static", "_theme", "_themes", "_l
 """Folders with the frame of pages, for site generators such as Sphinx and Jekyll."""
 _LIST_ENDINGS = {PEOPLE: frozenset({"", "txt", "md", "rst"}), LICENCE: frozenset({"", "txt"})}
 """The endings with which a file is such a list or text: `licence.html` is a page about licences."""
+_PROSE_ENDINGS = frozenset("md mdx markdown rst rest txt html htm xhtml adoc asciidoc".split())  # noqa: SIM905 (shorter so)
+"""The endings of pages for readers: `secrets.md` tells how to keep secrets, `secrets.yml` holds some."""
+_CREDENTIALS = re.compile(
+    r"(?:^|\.)env(?:\.|$)|secret|credential|kubeconfig|service[_-]?account"
+    r"|(?:^|[._-])(?:htpasswd|passw(?:or)?ds?)(?:\.|$)"
+)
+_LEFTOVER = re.compile(r"~$|^#.*#$|\.log[.-]\d[\d.-]*$")
 _REASON_OF_ENDING = {ending: why for why, endings in _ENDINGS.items() for ending in endings.split()}
 _REASON_OF_NAME = {name: why for why, names in _NAMES.items() for name in names.split()}
+
+
+def _reason_of_form(own: str, stem: str, ending: str) -> str | None:
+    if ending not in _PROSE_ENDINGS and _CREDENTIALS.search(own):
+        return CREDENTIALS
+    if _LEFTOVER.search(own):
+        return LEFTOVER
+    known = _REASON_OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
+    return known if ending in _LIST_ENDINGS.get(known, ()) else None
 
 
 @dataclass(frozen=True)
@@ -78,10 +99,7 @@ class PathFilter:
         stem, _, ending = own.rpartition(".") if "." in own else (own, "", "")
         if ending.isdecimal() and folders.rpartition("/")[2].startswith("man"):
             return BUILD_FILE  # man/borg-create.1: made of the pages beside it, in troff
-        if (why := _REASON_OF_NAME.get(own) or _REASON_OF_ENDING.get(ending)) is not None:
-            return why
-        known = _REASON_OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
-        return known if ending in _LIST_ENDINGS.get(known, ()) else None
+        return _REASON_OF_NAME.get(own) or _REASON_OF_ENDING.get(ending) or _reason_of_form(own, stem, ending)
 
     def excludes(self, name: str) -> bool:
         """Return True if a glob of `exclude` matches a file."""

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from services.knowledge.file_selection import BEYOND_LIMIT, LICENCE, NOT_CHOSEN, PEOPLE, PathFilter
+from services.knowledge.file_selection import (
+    BEYOND_LIMIT,
+    CREDENTIALS,
+    LEFTOVER,
+    LICENCE,
+    NOT_CHOSEN,
+    PEOPLE,
+    PathFilter,
+)
 from services.knowledge.links_file import LONGEST_URL, SiteLine, page_address, site_host
 from services.knowledge.web_interface import FetchFailed
 
@@ -41,6 +49,8 @@ class PageList:
 
 
 _OTHER_ENDINGS = (".pdf", ".php", ".pl")
+_NAMES_OF_PAGES = frozenset({None, PEOPLE, LICENCE, CREDENTIALS, LEFTOVER})
+"""What the name of a page may look like: it is published, and often has no ending."""
 
 
 def crawl_pause(robots: str) -> float:
@@ -96,8 +106,8 @@ def _refusal(url: str, choices: tuple[PathFilter, PathFilter]) -> str | None:
     by_globs, by_name = choices
     if by_globs.refusal(path) == NOT_CHOSEN:
         return "left out by the line's globs"
-    # PDFs are read as pages, with an extra; and a page may be called `license`, or be made by a program.
-    refused = by_name.refusal(path) not in {None, PEOPLE, LICENCE} and not path.lower().endswith(_OTHER_ENDINGS)
+    # PDFs are read as pages, with an extra; and a page may be called `license` or `secrets`, or be made by a program.
+    refused = by_name.refusal(path) not in _NAMES_OF_PAGES and not path.lower().endswith(_OTHER_ENDINGS)
     return "no documents, by their names" if refused else None
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Count, Record, hash_text
 from services.knowledge.file_selection import (
+    CREDENTIALS,
     DRAFT,
     EXCLUDED_BY_SPHINX,
     NOT_CHOSEN,
@@ -162,7 +163,7 @@ class TextFiles(SourceKind[FileRecord]):
     def _read_partial(self, name: str) -> str | None:
         """Return the text of a partial; None if the file is a page, is excluded or cannot be read."""
         refusal = self._path_filter.refusal(name)
-        if not is_partial(name) and (refusal in {None, PRIVATE} or self._path_filter.excludes(name)):
+        if not is_partial(name) and (refusal in {None, PRIVATE, CREDENTIALS} or self._path_filter.excludes(name)):
             return None
         try:
             part = self._read(name)

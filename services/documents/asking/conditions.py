@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from services.documents.asking.line_query import LineQuery
 from services.documents.asking.passages import LOG_KINDS, Scope, ids_of, list_files
 from services.documents.asking.plan import Limits, NameMention, Plan, Position
-from services.documents.asking.query_lines import resolve
+from services.documents.asking.query_lines import explain_unknown_times, resolve
 from services.documents.store.protocol import Document, LineWhere
 
 RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word
@@ -136,7 +136,8 @@ async def _beside_anchor(scope: Scope, limits: Limits, anchor: Plan, query: Line
         return unread
     if len(found.lines) < which:
         only = f"only {found.total}" if found.total else "no"
-        return replace(unread, missing=f"there are {only} {at.description}")
+        unknown = await explain_unknown_times(scope, at)
+        return replace(unread, missing=unknown or f"there are {only} {at.description}")
     line = found.lines[-1]
     here = replace(query, documents=tuple(doc for doc in query.documents if doc.doc_id == line.doc_id))
     notes: tuple[str, ...] = ()

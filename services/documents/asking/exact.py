@@ -22,7 +22,15 @@ from services.documents.asking.passages import (
     names_of,
 )
 from services.documents.asking.plan import Aggregate, Limits, NameMention, Plan, Position
-from services.documents.asking.query_lines import STORED, find_lines, group_counts, resolve
+from services.documents.asking.query_lines import (
+    STORED,
+    count_by_file,
+    explain_unknown_days,
+    explain_unknown_times,
+    find_lines,
+    group_counts,
+    resolve,
+)
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.search import smallest_tokens
@@ -78,7 +86,8 @@ async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: in
     limit = plan.how_many if plan.asks_first_or_last else k
     lines = await scope.lines(query.where, limit, last=plan.position is Position.LAST, by_time=True)
     if not lines.total:
-        return None
+        unknown = await explain_unknown_times(scope, query)
+        return Findings(missing=unknown) if unknown else None
     names = {doc.doc_id: await columns_of(scope, doc) for doc in tables}
     passages = [
         replace(await scope.with_context(line.doc_id, [line.line_no]), values=_cells(names[line.doc_id], line.text))
@@ -250,8 +259,13 @@ async def _note_unmet_conditions(scope: Scope, plan: Plan, doc: Document, first:
         checks[plan.severity.text] = replace(bare, levels=plan.severity.alternatives)
     there = {said: replace((await resolve(scope, each)).where, first=first, last=last) for said, each in checks.items()}
     missing = [said for said, where in there.items() if not await scope.total(where)]
+    here = replace(bare, period=plan.period, first=first, last=last)
+    unknown = await explain_unknown_times(scope, here) if plan.period and plan.period.text in missing else ""
+    if plan.period and unknown:
+        missing.remove(plan.period.text)
+    notes = [unknown] if unknown else []
     place = f"line {first}" if first == last else f"lines {first}-{last}"
-    return [f"{place} of {doc.filename} did not match {', '.join(missing)}"] if missing else []
+    return [*notes, f"{place} of {doc.filename} did not match {', '.join(missing)}"] if missing else notes
 
 
 async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Findings | None:
@@ -276,24 +290,37 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
         named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
-    by_words = not (_has_conditions(plan, named) or components)
+    if _has_conditions(plan, named) or components:
+        asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
+        found = await _by_compiled(scope, whole, plan, asked, named, k)
+        # A name in files other than logs is searched there.
+        elsewhere = found and found.missing and named.found and len(logs) < len(documents) and not limits
+        return None if elsewhere else found
     words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
     asked = LineQuery(documents=logs, words=words)
-    if not by_words:
-        asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
-    if limits and (words or not by_words):
+    if limits and words:
         return await _within(scope, whole, replace(limits, main=plan), asked, k, named.notes)
-    if by_words:
-        return await _by_words(scope, plan, asked, k) if words else None
-    fit, total, notes = asked, 0, ()
+    return await _by_words(scope, plan, asked, k) if words else None
+
+
+async def _by_compiled(
+    scope: Scope, whole: Plan, plan: Plan, asked: LineQuery, named: Names, k: int
+) -> Findings | None:
+    """Answer by a query that has conditions. `whole`: the plan with the clauses of the question; `plan`: without."""
+    notes = named.notes
+    if unknown := await explain_unknown_times(scope, asked):
+        notes = (*notes, unknown)
+        if not await scope.total(asked.where):
+            if plan.asks_how_many or not asked.names:
+                return Findings(missing=unknown, notes=notes)
+            asked = replace(asked, period=None)
+    if whole.limits:
+        return await _within(scope, whole, replace(whole.limits, main=plan), asked, k, notes)
     if plan.asks_how_many:
-        total = await scope.total(asked.where)
-    else:
-        others = [doc for doc in logs_of(scope.documents) if doc not in logs]
-        fit, total, notes = await conditions.relax(scope, plan, asked, others)
-    found = await _answer_from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
-    # A name in files other than logs is searched there.
-    return None if found and found.missing and named.found and len(logs) < len(documents) else found
+        return await _answer_from(scope, plan, asked, asked, await scope.total(asked.where), k, notes)
+    others = [doc for doc in logs_of(scope.documents) if doc not in asked.documents]
+    fit, total, dropped = await conditions.relax(scope, plan, asked, others)
+    return await _answer_from(scope, plan, asked, fit, total, k, (*notes, *dropped))
 
 
 async def _within(
@@ -454,10 +481,11 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
         said = number_of(len(found.repeats), "line says", "lines say")
         notes = (*notes, f'{said} "message repeated n times", and counts n times: {found.lines} lines')
     if len(asked.documents) > 1:
-        facts += [f"{doc.filename}: {found.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
+        facts += await count_by_file(scope, asked, found.per_document)
     different, uncounted = await _count_groups(scope, plan, asked, facts)
     if plan.distinct and different is None:
-        return await _show_uncounted(scope, asked, k, [f"different values of {key}" for key in plan.group_keys], notes)
+        keys = [f"different values of {key}" for key in (*plan.grouped_by, *plan.group_keys)]
+        return await _show_uncounted(scope, asked, k, keys, (*notes, *uncounted))
     total, notes = found.messages if different is None else different, (*notes, *uncounted)
     if plan.asks_how_many and _asks_for_a_number_alone(plan):
         names = names_of(asked.documents)
@@ -474,15 +502,17 @@ async def _count_groups(
         How many values there are, where that is asked; and notes about what lines cannot be counted by.
     """
     different: int | None = None
+    notes: tuple[str, ...] = ()
     several = len(asked.where.severities) > 1
     usual = ("severity", "component") if plan.aggregate is Aggregate.GROUPS else ("severity",) if several else ()
     for column in plan.grouped_by or usual:
         groups, without = await group_counts(scope, asked, column)
+        unknown = await explain_unknown_days(scope, asked) if column == "day" else ""
+        notes = (*notes, unknown) if unknown else notes
         facts.append(f"by {column}: {_list_groups(groups, without if column in STORED else 0)}")
-        if plan.distinct:
+        if plan.distinct and not unknown:
             different = len(groups)
             facts.insert(0, f"different values of {column}: {different}")
-    notes: tuple[str, ...] = ()
     for key in plan.group_keys:
         groups, without = await group_counts(scope, replace(asked, key=key), "key")
         facts += [f"by {key}: {_list_groups(groups)}"] if groups else []

@@ -17,7 +17,7 @@ MOST_NAMED = 3  # more files are not named but counted
 CONTEXT_LINES = 10
 _JOINED = 2 * CONTEXT_LINES  # matches no further apart are shown in one passage: else their contexts would overlap
 _MOST_SPANNED = 120  # lines that one passage may have
-_YEARLESS = re.compile(r"^000[01]-")
+_YEARLESS = re.compile(r"^000[01]-(?:00-[0-9]{2}(?:[T ]|$))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def time_of(line: StoredLine) -> str | None:
 
 
 def without_placeholder_year(text: str) -> str:
-    """Remove the placeholder year of a log that leaves the year out: `06-14`."""
+    """Remove the placeholders of a log that leaves out the year (`06-14 10h`) or whose days are unknown (`10h`)."""
     return _YEARLESS.sub("", text)
 
 

@@ -11,8 +11,16 @@ from dataclasses import dataclass, replace
 from model.words import number_of
 from services.documents.asking import line_query
 from services.documents.asking.line_query import LineQuery, Pattern, QueryRefused
-from services.documents.asking.passages import Citation, Scope, ids_of, list_files, time_of, without_placeholder_year
-from services.documents.asking.times import without_year
+from services.documents.asking.passages import (
+    Citation,
+    Scope,
+    ids_of,
+    list_files,
+    logs_of,
+    time_of,
+    without_placeholder_year,
+)
+from services.documents.asking.times import Period, without_year
 from services.documents.asking.vocabulary import LEVELS
 from services.documents.store.protocol import LineWhere, StoredLine
 from services.storage import in_thread
@@ -100,6 +108,10 @@ _SECONDS = 5.0  # the time limit of a regex, for all lines together
 _PAGE = 10_000  # lines per read
 _MOST_VALUES = 10_000
 _NO_YEAR = ("0000", "0001")
+_ANY_TIME = ("00:00:00", "24:00:00")
+_KNOWN_DAYS, _UNKNOWN_DAYS = ("0000-01-01", "9999-12-31"), ("0000-00-00", "0000-00-99")
+_UNKNOWN_DAY = "0000-00-"
+_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +131,56 @@ async def resolve(scope: Scope, query: LineQuery) -> LineQuery:
     """Adapt the query to its files: no year if they have none; FATAL is CRITICAL and the reverse if one is missing."""
     anything = LineWhere(ids_of(query.documents))
     if query.period is not None:
-        timed = await scope.lines(anything, 1, by_time=True)
+        timed = await scope.lines(replace(anything, days=_KNOWN_DAYS), 1, by_time=True)
         if timed.lines and (timed.lines[0].ts_utc or "").startswith(_NO_YEAR):
             query = replace(query, period=without_year(query.period))
     if query.levels:
         there = {level for level, _ in await scope.store.distinct(scope.name, anything, "severity")}
         query = replace(query, levels=tuple(meant[:1] if meant[0] in there else meant for meant in query.levels))
     return query
+
+
+async def explain_unknown_times(scope: Scope, query: LineQuery) -> str:
+    """Say for which lines it cannot be told if they are in the period of a query, and why; empty: for none."""
+    period = query.period
+    if period is None:
+        return ""
+    whole = replace(query.where, clocks=None, days=None, instants=None)
+    timed = (await scope.lines(LineWhere(whole.doc_ids, clocks=_ANY_TIME), 1)).per_document
+    untimed = ids_of([doc for doc in logs_of(query.documents) if not timed.get(doc.doc_id)])
+    wheres = [replace(whole, doc_ids=untimed)] if untimed else []
+    if period.days or period.instants:
+        wheres.append(replace(whole, clocks=period.clocks, days=_UNKNOWN_DAYS))
+    said: list[str] = []
+    for where in wheres:
+        found = await scope.lines(where, 1)
+        if found.total:
+            date = _DATE.search(found.lines[0].ts or "")
+            why = "they have times without a day" if found.lines[0].ts else "no time of theirs could be read"
+            why = f"either number of {date[0]} may be the day" if date else why
+            files = list_files([scope.document(doc_id) for doc_id in found.per_document])
+            lines = number_of(found.total, "line", "lines")
+            asks = f'if "{period.text}" fits' if period.text else "on which day it was"
+            said.append(f"for {lines} of {files} it cannot be told {asks}: {why}")
+    return "; ".join(said)
+
+
+async def explain_unknown_days(scope: Scope, query: LineQuery) -> str:
+    """Say for which lines of a query the day cannot be told, and why; empty: for none."""
+    period = query.period or Period("")
+    if period.days or period.instants:
+        return ""  # the lines of a query for days have one
+    return await explain_unknown_times(scope, replace(query, period=replace(period, text="", days=_KNOWN_DAYS)))
+
+
+async def count_by_file(scope: Scope, query: LineQuery, per_document: Mapping[str, int]) -> list[str]:
+    """Write the number of lines of each file of a query: `app.log: 3`. It is not 0 where none can be told."""
+    said: list[str] = []
+    for doc in query.documents:
+        number = per_document.get(doc.doc_id, 0)
+        unknown = not number and await explain_unknown_times(scope, replace(query, documents=(doc,)))
+        said.append(f"{doc.filename}: {'cannot be told' if unknown else number}")
+    return said
 
 
 async def find_lines(scope: Scope, query: LineQuery) -> Matches:
@@ -223,6 +278,9 @@ async def group_counts(scope: Scope, query: LineQuery, group: str) -> tuple[list
         read = _reader(query, group)
         async for lines in _matching_pages(scope, query):
             without += await in_thread(_count, counts, read, lines)
+    if column == "day":
+        unknown = [day for day in counts if day.startswith(_UNKNOWN_DAY)]
+        without += sum(counts.pop(day) for day in unknown)
     ranked = sorted(counts.items(), key=lambda pair: (0 if column in IN_ORDER else -pair[1], pair[0]))
     return [(without_placeholder_year(value), number) for value, number in ranked], without
 
@@ -272,18 +330,22 @@ async def answer(scope: Scope, query: LineQuery) -> FoundLines:
     """Return the lines that fit, or why none does. Raises QueryRefused: the regex takes too long on these files."""
     query = await resolve(scope, query)
     matches = await find_lines(scope, query)
+    unknown = await explain_unknown_times(scope, query)
+    if not unknown and query.group_by == "day":
+        unknown = await explain_unknown_days(scope, query)
     if not matches.lines:
-        return FoundLines(await _explain_no_match(scope, query), 0)
-    counted = _describe_counts(query, matches)
+        text = f"{unknown[0].upper()}{unknown[1:]}. No other line fits." if unknown else ""
+        return FoundLines(text or await _explain_no_match(scope, query), 0)
+    counted = _describe_counts(query, matches, await count_by_file(scope, query, matches.per_document))
     groups = await _groups(scope, query, query.group_by, matches) if query.group_by else []
     room = ROOM - sum(map(len, groups))
     kept, lines = await _render_lines(scope, query, matches.chosen, room)
-    notes = [f"Note: {note}." for note in matches.notes]
+    notes = [f"Note: {note}." for note in (*matches.notes, unknown) if note]
     text = "\n".join([counted, *notes, *groups, *_describe_rest(query, matches, len(kept)), *lines])
     return FoundLines(text, matches.messages, tuple(_citation(scope, line) for line in kept))
 
 
-def _describe_counts(query: LineQuery, matches: Matches) -> str:
+def _describe_counts(query: LineQuery, matches: Matches, by_file: Sequence[str]) -> str:
     files = query.documents
     said_so = f"{number_of(matches.lines, 'line fits', 'lines fit')} in {list_files(files)}."
     if extra := matches.messages - matches.lines:
@@ -293,7 +355,7 @@ def _describe_counts(query: LineQuery, matches: Matches) -> str:
             f" ({extra} more than lines)."
         )
     if len(files) > 1:
-        said_so += " " + ", ".join(f"{doc.filename}: {matches.per_document.get(doc.doc_id, 0)}" for doc in files) + "."
+        said_so += f" {', '.join(by_file)}."
     return said_so
 
 

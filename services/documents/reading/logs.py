@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from services.documents.limits import LEVEL_LETTERS, LEVELS, Chunk, ChunkType, LineRecord
-from services.documents.reading.times import Stamp, TimeReader, digits_needed, of_value, seconds_of, timestamp
+from services.documents.reading.times import Stamp, TimeReader, digits_needed, of_value, seconds_of, settle, timestamp
 
 _SHORT = {
     "FATAL": "ftl",
@@ -34,6 +34,11 @@ _CASES = sorted(
 _LEVEL_FIELD = re.compile(rf"(?<![\w.$%-])({'|'.join(_CASES)})(?![\w-]|\.\w)")
 _NAMED_FIELD = re.compile(
     r"(?:^|[\s{,\"'])(?:log_?level|level|lvl|severity)[\"']?\s{0,3}[=:]\s{0,3}[\"']?(\w{1,14})", re.IGNORECASE
+)
+# level=warning, "level": "info": outside of these, a level is a word of the message
+_STATED_FIELD = re.compile(
+    r"(?:^|[\s{,])(?:(?:log_?level|level|lvl|severity)=|\"(?:log_?level|level|lvl|severity)\"\s{0,3}:\s{0,3})\"?(\w{1,14})",
+    re.IGNORECASE,
 )
 _KLOG = re.compile(r"[IWEF](?=[0-9]{4} {1,2}[0-9]{2}:)")
 _LOGCAT = re.compile(
@@ -65,8 +70,24 @@ def level_field(line: str, start: int, end: int) -> LevelField | None:
         before = line[end : found.start()] + line[:start] if found.start() >= end else line[: found.start()]
         if _fields(before) > _MOST_FIELDS:
             break
+        if stated := _stated_field(line, found.start(), end):
+            return stated
         return LevelField(_BY_WORD[word.lower()], found.start(), found.end())
     return _other_field(line, end)
+
+
+def _stated_field(line: str, word: int, end: int) -> LevelField | None:
+    """Return the level that a pair such as `level=warning` states, if the level word at `word` is part of a message:
+    it is behind the pair, or in quotes.
+    """
+    if '"' not in line[:word] and "=" not in line[:word]:  # for speed
+        return None
+    for found in _STATED_FIELD.finditer(line, 0, end + 2 * _REACH):
+        severity = _BY_WORD.get(found[1].lower())
+        quoted = line.count('"', 0, word) % 2 > line.count('"', 0, found.start() + 1) % 2
+        if severity and (found.start() < word or quoted):
+            return LevelField(severity, found.start(1), found.end(1))
+    return None
 
 
 def level_of_value(value: object) -> str | None:
@@ -187,7 +208,9 @@ class Line(NamedTuple):
 def read_log_lines(lines: Iterable[str]) -> list[Line]:
     """Return one record for each line."""
     reader = _LineReader()
-    return [reader.read(text) for text in lines]
+    read = [reader.read(text) for text in lines]
+    settled = zip(read, settle([line.stamp for line in read]), strict=True)
+    return [line if line.stamp is stamp else line._replace(stamp=stamp) for line, stamp in settled]
 
 
 class _LineReader:
@@ -236,19 +259,33 @@ def _stamp(reader: TimeReader, text: str) -> Stamp | None:
 
 def _plain_line(text: str, stamp: Stamp | None) -> Line:
     start, end = (stamp.start, stamp.end) if stamp else (0, 0)
+    if found := _record_behind(text, start, end):
+        before, severity, name = found
+        return Line(stamp, None, severity, name or component_of(before, min(end, len(before)), None, timed=end > 0))
     field = level_field(text, start, end)
     severity = field.severity if field else level_keyword(text[end:])
     return Line(stamp, None, severity, component_of(text, end, field, timed=stamp is not None))
 
 
+def _record_behind(text: str, start: int, end: int) -> tuple[str, str, str | None] | None:
+    """Read a JSON record behind the fields that a runtime puts before it: `2031-03-05T10:00:00Z stdout F {…}`.
+
+    Returns:
+        What precedes it, its level and its component; None: there is none that states a level, or one precedes it.
+    """
+    at = text.find('{"', 0, end + _REACH)
+    before, timed = (text[:at], (start, end)) if at >= end else (text[: max(at, 0)], (0, 0))
+    if at <= 0 or _fields(before[timed[1] :] + before[: timed[0]]) > _MOST_FIELDS or level_field(before, *timed):
+        return None
+    fields = _record(text[at:]) or {}
+    severity, name = level_of_value(_first(fields, _LEVELS)), _first(fields, _COMPONENTS)
+    return (before, severity, name if isinstance(name, str) and name else None) if severity else None
+
+
 def _json_line(text: str) -> Line | None:
-    try:
-        record: Any = json.loads(text)
-    except (ValueError, RecursionError):
+    fields = _record(text)
+    if fields is None:
         return None
-    if not isinstance(record, dict):
-        return None
-    fields = cast(dict[str, Any], record)
     time, message, name = (_first(fields, names) for names in (_TIMES, _MESSAGES, _COMPONENTS))
     stamp = of_value(time)
     severity = level_of_value(_first(fields, _LEVELS))
@@ -260,6 +297,14 @@ def _json_line(text: str) -> Line | None:
         severity,
         name if isinstance(name, str) and name else None,
     )
+
+
+def _record(text: str) -> dict[str, Any] | None:
+    try:
+        record: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", record) if isinstance(record, dict) else None
 
 
 def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from services.documents.limits import Chunk, ChunkType, LineRecord
 from services.documents.reading.source_code import blocks
-from services.documents.reading.times import TimeReader, digits_needed, timestamp
+from services.documents.reading.times import TimeReader, digits_needed, settle, timestamp
 
 SIGMAS = 3
 MOST_OUTLIERS = 20  # so many rows are named for each column
@@ -96,7 +96,7 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
 def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
     """Return a record of each line that begins with a time, so that rows can be found by time."""
     reader = TimeReader()
-    stamps = [reader.read(_BETWEEN.sub(" ", line)) for line in lines]
+    stamps = settle([reader.read(_BETWEEN.sub(" ", line)) for line in lines])
     digits = digits_needed(stamps)
     offsets = accumulate((len(line) + 1 for line in lines), initial=0)
     return tuple(

@@ -104,11 +104,14 @@ _VERSION = re.compile(r"(?:version |release )?[\[(]?v?\d+\.\d+", re.IGNORECASE)
 
 
 class Heading(NamedTuple):
-    """`level`: 1 is the highest; `title`: plain text; `anchor`: the author's own, empty where there is none."""
+    """`level`: 1 is the highest; `title`: plain text, empty where the page hides it; `anchor`: the author's own, empty
+    where there is none; `whole`: the title with what the page hides of it, of which the anchor is made.
+    """
 
     level: int
     title: str
     anchor: str = ""
+    whole: str = ""
 
 
 Piece = Heading | Block
@@ -132,8 +135,10 @@ def make_article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permali
         if isinstance(piece, Block):
             blocks.append(piece)
             continue
+        slug = piece.anchor or slugs(piece.whole or piece.title)
+        if not piece.title:
+            continue
         sections.append(Section(tuple(path.values()), anchor, tuple(blocks)))
-        slug = piece.anchor or slugs(piece.title)
         anchor = "" if number == 0 and piece is top else slug
         path = {level: name for level, name in path.items() if level < piece.level}
         if not (piece is top and _repeats(piece.title, title)):

@@ -32,7 +32,7 @@ from services.search.text.article import (
     table_blocks,
 )
 from services.search.text.markdown_extensions import add_generator_rules
-from services.search.text.markdown_html import INLINE, Tag, add_html_rules, add_inline_rules
+from services.search.text.markdown_html import INLINE, Tag, add_html_rules, add_inline_rules, without_hidden
 
 _MAX_LINES = 500
 _MAX_VALUE_CHARS = 2000
@@ -305,6 +305,8 @@ class _Reader:
                     found.pop()
                 titled = False
             for each in self._read_token(token, at, close):
+                if not top and isinstance(each, Heading) and not each.title:
+                    continue
                 piece = each if top or isinstance(each, Block) else Block(BlockKind.PROSE, f"**{each.title}**")
                 last = found[-1] if found else None
                 if titled and isinstance(piece, Block) and piece.kind is BlockKind.PROSE and isinstance(last, Block):
@@ -320,8 +322,9 @@ class _Reader:
         if kind == "heading_open":
             inline = self._tokens[at + 1]
             title = plain_text(inline.children) or " ".join(_MARKS.sub(" ", inline.content).split())
-            if title:
-                yield Heading(int(token.tag[1]), title, token.meta.get("anchor", ""))
+            whole = plain_text(token.meta.get("whole"))
+            if title or whole:
+                yield Heading(int(token.tag[1]), title, token.meta.get("anchor", ""), whole)
         elif kind == "paragraph_open":
             yield from self._paragraph(token, self._tokens[at + 1])
         elif kind in {"fence", "code_block"}:
@@ -478,7 +481,7 @@ def read_mdx(text: str) -> Article:
     Anchors are github-slugger's, as of the generators of such pages.
     """
     front = read_front_matter(clean(text))
-    tokens = _parser(mdx=True).parse(front.rest)
+    tokens = _parse(front.rest, mdx=True)
     return make_article(pieces(tokens), github_slugs(), front.title, front.permalink)
 
 
@@ -491,7 +494,7 @@ def is_mdx(text: str) -> bool:
 
 def markdown_pieces(text: str, *, keep_lines: bool = False) -> list[Piece]:
     """Return the headings and blocks of Markdown without front matter. `keep_lines`: keep its line breaks."""
-    tokens = _parser(mdx=False).parse(clean(text))
+    tokens = _parse(clean(text), mdx=False, is_page=not keep_lines)
     if keep_lines:
         for child in (child for token in tokens for child in token.children or () if child.type == "softbreak"):
             child.type = "hardbreak"
@@ -501,6 +504,11 @@ def markdown_pieces(text: str, *, keep_lines: bool = False) -> list[Piece]:
 def clean(text: str) -> str:
     """Normalise line ends, and replace the control characters that the reader uses itself."""
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_OWN_MARKS)
+
+
+def _parse(text: str, *, mdx: bool, is_page: bool = True) -> list[Token]:
+    env: dict[str, object] = {}
+    return without_hidden(_parser(mdx=mdx).parse(text, env), env, mdx=mdx, is_page=is_page)
 
 
 @cache

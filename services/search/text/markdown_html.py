@@ -6,6 +6,8 @@ import html
 import re
 import time
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cache
 from typing import NamedTuple, cast
 
@@ -14,6 +16,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.fence import fence
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
 from services.search.text.markdown_extensions import (
     PARAGRAPHS,
@@ -51,6 +54,10 @@ _BLOCK_NAMES = """
 KNOWN = INLINE | RAW | frozenset(_BLOCK_NAMES.split())
 VOID = frozenset("br col hr img input link meta source track wbr".split())  # noqa: SIM905 (shorter so)
 
+_HIDING_STYLE = re.compile(
+    r"display['\"]?\s*+:\s*+['\"]?none\b|visibility['\"]?\s*+:\s*+['\"]?(?:hidden|collapse)\b", re.IGNORECASE
+)
+
 _WITHOUT_TITLE = frozenset("badge icon image img link since version code youtube video".split())  # noqa: SIM905 (shorter so)
 _TITLES = ("title", "label", "header", "heading", "summary", "question")
 
@@ -60,7 +67,7 @@ class Tag(NamedTuple):
 
     Attributes:
         name: as written; empty for a fragment.
-        attributes: those with a text as value, by their names in lower case.
+        attributes: those with a text as value, by their names in lower case; `hidden` also if a style hides.
         self_closing: whether no other tag closes it.
         end: the index after it.
     """
@@ -75,6 +82,11 @@ class Tag(NamedTuple):
     def element(self) -> str:
         """The name in lower case."""
         return self.name.lower()
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether readers do not see the element."""
+        return "hidden" in self.attributes
 
     @property
     def is_component(self) -> bool:
@@ -131,12 +143,20 @@ def _attribute(text: str, at: int, limit: int, attributes: dict[str, str]) -> in
     named = _ATTRIBUTE.match(text, at, limit)
     if named is None:
         return None
-    if named["equals"] is None:
-        return named.end()
-    value, end = _attribute_value(text, named.end(), limit)
+    name, value, end = named["name"].lower(), "", named.end()
+    if named["equals"] is not None:
+        value, end = _attribute_value(text, named.end(), limit)
     if value:
-        attributes[named["name"].lower()] = value
+        attributes[name] = value
+    if _hides(name, text[named.end() : end]):
+        attributes["hidden"] = "hidden"
     return end
+
+
+def _hides(name: str, written: str) -> bool:
+    if name == "style":
+        return _HIDING_STYLE.search(html.unescape(written)) is not None
+    return name == "hidden" and (not written.startswith("{") or written.strip("{ }") == "true")
 
 
 def _attribute_value(text: str, at: int, limit: int) -> tuple[str, int | None]:
@@ -185,6 +205,7 @@ _HEADING = re.compile(r"#{1,6}[ \t]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _ANY_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _TABLE_PART = re.compile(r"<(?P<closing>/?)(?P<part>table|thead|tbody|tfoot|tr|th|td|caption)\b[^<>]*>", re.IGNORECASE)
+_TABLE_DEPTHS = {"tr": 1, "th": 2, "td": 2, "caption": 2}
 _EXPRESSION_CHARS = 20_000
 _LANGUAGE = re.compile(r"(?:language|lang|highlight)-(?:source-)?([\w+#-]+)")
 
@@ -290,6 +311,7 @@ def _whole_element(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
     if state.src[closing.end() : state.eMarks[last]].strip():
         return False
     lines = state.getLines(start, last + 1, state.blkIndent, False)
+    _push_tag(state, tag)
     length = tag.end - state.bMarks[start] - state.tShift[start]
     inside = lines[lines.find("<") + length : lines.rfind("</")]
     if tag.element == "pre":
@@ -298,8 +320,16 @@ def _whole_element(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
         _push_table(state, start, inside)
     else:
         _push_heading(state, start, tag, inside)
+    _push_tag(state, tag._replace(closing=True))
     state.line = last + 1
     return True
+
+
+def _push_tag(state: StateBlock | StateInline, tag: Tag) -> None:
+    """Add a tag to the tokens, for the text that it formats or hides."""
+    state.push("tag", "", 0).meta = {"tag": tag}
+    if tag.is_hidden:
+        cast("dict[str, bool]", state.env)["hides"] = True
 
 
 def _push_code(state: StateBlock, inside: str, beginning: str) -> None:
@@ -319,12 +349,15 @@ def _push_heading(state: StateBlock, start: int, tag: Tag, inside: str) -> None:
 def _push_table(state: StateBlock, start: int, inside: str) -> None:
     """Push the tokens of a Markdown table. A row is a header if all its cells are."""
     marks = [*_TABLE_PART.finditer(inside)]
+    hidden = [False, False, False]  # the part of the table, the row, the cell
     rows: list[list[tuple[str, str]]] = [[]]
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         part = mark["part"].lower()
+        tag = read_tag(inside, mark.start(), mark.end())
+        hidden[_TABLE_DEPTHS.get(part, 0)] = tag is not None and not tag.closing and tag.is_hidden
         if part == "tr":
             rows.append([])
-        elif part in {"th", "td", "caption"} and not mark["closing"]:
+        elif part in {"th", "td", "caption"} and not mark["closing"] and not any(hidden):
             text = inside[mark.end() : following.start() if following else len(inside)]
             if part == "caption":
                 push_title(state, start, text)
@@ -358,8 +391,11 @@ def _lines_of_tags(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
         tags.append(following)
         at = following.end
     for each in tags:
+        _push_tag(state, each)
         if each.closing:
             end_title(state)
+        if each.is_hidden:
+            continue
         push_title(state, start, f"[{each.title}]({each.target})" if each.title and each.target else each.title)
         _push_prose(state, start, each.description)
     state.line = line + 1
@@ -521,7 +557,7 @@ def _inline_tag(state: StateInline, silent: bool) -> bool:
         closing = closing_tag(tag.element, state.src, tag.end, state.posMax, state.env)
         end = closing.end() if closing else end
     if not silent:
-        state.push("tag", "", 0).meta = {"tag": tag}
+        _push_tag(state, tag)
     state.pos = end
     return True
 
@@ -590,3 +626,95 @@ def _cross_reference(state: StateInline, silent: bool) -> bool:
         state.posMax = most
     state.pos = reference.end()
     return True
+
+
+def without_hidden(tokens: Sequence[Token], env: Mapping[str, object], *, mdx: bool, is_page: bool) -> list[Token]:
+    """Empty the tokens that a tag hides, and return all but those of lines of tags. A heading of a page that hides
+    something keeps its `whole` text, of which generators make its anchor.
+
+    `env`: of the parser; `mdx`: a tag with a slash at its end needs no other. `is_page`: a tag that nothing closes
+    hides the rest, as in browsers; in other text, which may only speak of such a tag, it hides nothing.
+    """
+    if "hides" in env:
+        _Hider(mdx=mdx).read(tokens, is_page=is_page)
+    return [token for token in tokens if token.type != "tag"]
+
+
+class _Hider:
+    """Goes through tokens and empties those between a tag that hides and the one that closes it."""
+
+    def __init__(self, *, mdx: bool) -> None:
+        self._mdx = mdx
+        self._element = ""
+        """The hidden element; empty while nothing is hidden."""
+        self._depth = 0
+        """How many elements of its name are open, itself included."""
+        self._level = 0
+        """Of the tokens beside it: it ends with the block around them."""
+        self._found: list[Token] = []
+        """The blocks to empty when it ends."""
+        self._children: list[Token] = []
+        """And the parts of paragraphs."""
+
+    def read(self, tokens: Sequence[Token], *, is_page: bool) -> None:
+        for at, token in enumerate(tokens):
+            if token.level < self._level:
+                self._end()
+            if token.type == "tag":
+                self._take(token.meta["tag"], token.level)
+            elif token.type == "inline":
+                self._read_inline(tokens[at - 1], token)
+            elif self._element:
+                self._found.append(token)
+                if self._element == "p" and token.type == "paragraph_close":
+                    self._end()
+        if is_page:
+            self._end()
+
+    def _read_inline(self, before: Token, token: Token) -> None:
+        children = token.children or []
+        in_paragraph = before.type == "paragraph_open"
+        if before.type == "heading_open":
+            before.meta = {**before.meta, "whole": [copy(child) for child in children]}
+        if self._element:
+            self._found.append(token)
+        began = None
+        for child in children:
+            outside = not self._element
+            if not outside:
+                self._children.append(child)
+            if child.type == "tag":
+                tag: Tag = child.meta["tag"]
+                self._take(tag, token.level - in_paragraph)
+                if outside and tag.is_hidden:
+                    self._found.append(token)
+                    self._children.append(child)
+                    began = child
+        if began is not None and in_paragraph and not self._goes_on(began, children):
+            self._end()
+
+    def _goes_on(self, began: Token, children: Sequence[Token]) -> bool:
+        """Return whether an element goes on behind the paragraph that begins it: blocks do, and what opens a line of
+        its own.
+        """
+        alone = began is children[0] and (len(children) == 1 or children[1].type.endswith("break"))
+        return alone or self._element in KNOWN - INLINE
+
+    def _take(self, tag: Tag, level: int) -> None:
+        is_open = tag.element not in VOID | RAW and not (tag.self_closing and (self._mdx or tag.element not in KNOWN))
+        if not self._element and tag.is_hidden and is_open and not tag.closing:
+            self._element, self._depth, self._level = tag.element, 1, level
+        elif self._element == tag.element and (is_open or tag.closing):
+            self._depth += -1 if tag.closing else 1
+            if self._depth == 0:
+                self._end()
+
+    def _end(self) -> None:
+        for token in self._found:
+            token.content = ""
+            token.meta = {} if token.type == "blockquote_open" else token.meta  # the title of an alert
+        for child in self._children:
+            child.type = "hidden"
+        self._element, self._depth, self._level = "", 0, 0
+        self._found.clear()
+        self._children.clear()

@@ -44,7 +44,7 @@ def of_type(kind: ChunkType, lines: list[str]) -> list[Chunk]:
         ("1769968907 up", "1769968907", "2026-02-01T18:01:47Z", None, None),
         ("1769968907978 ERROR down", "1769968907978", "2026-02-01T18:01:47.978Z", "ERROR", None),
         ("1769968907.978 ERROR down", "1769968907.978", "2026-02-01T18:01:47.978Z", "ERROR", None),
-        ("[18:01:47] [Server thread/WARN]: late", "18:01:47", "0000-01-01T18:01:47", "WARN", None),
+        ("[18:01:47] [Server thread/WARN]: late", "18:01:47", "0000-00-01T18:01:47", "WARN", None),
         (
             '10.0.0.1 - - [01/Feb/2026:18:01:47 +0100] "GET /"',
             "01/Feb/2026:18:01:47 +0100",
@@ -98,8 +98,25 @@ def of_type(kind: ChunkType, lines: list[str]) -> list[Chunk]:
             "Manager",
         ),
         ("Oct 18, 2025 6:01:47 PM org.acme.Main run", "Oct 18, 2025 6:01:47 PM", "2025-10-18T18:01:47", None, None),
-        ("10/18/2025 12:01:47 AM ERROR x", "10/18/2025 12:01:47 AM", "0000-01-01T00:01:47", "ERROR", None),
-        ("18.10.2025 18:01:47 info x", "18.10.2025 18:01:47", "0000-01-01T18:01:47", "INFO", None),
+        ("10/18/2025 12:01:47 AM ERROR x", "10/18/2025 12:01:47 AM", "2025-10-18T00:01:47", "ERROR", None),
+        ("18.10.2025 18:01:47 info x", "18.10.2025 18:01:47", "2025-10-18T18:01:47", "INFO", None),
+        ("05.03.2026 18:01:47 info x", "05.03.2026 18:01:47", "2026-03-05T18:01:47", "INFO", None),
+        ("03.16.2026 18:01:47 info x", "03.16.2026 18:01:47", "2026-03-16T18:01:47", "INFO", None),
+        ("3/3/2026 18:01:47 info x", "3/3/2026 18:01:47", "2026-03-03T18:01:47", "INFO", None),
+        ("3/5/2026 18:01:47 info x", "3/5/2026 18:01:47", "0000-00-01T18:01:47", "INFO", None),
+        ("2026-02-01 12:30:00 AM info x", "2026-02-01 12:30:00 AM", "2026-02-01T00:30:00", "INFO", None),
+        ("2026-02-01 12:30:00 PM info x", "2026-02-01 12:30:00 PM", "2026-02-01T12:30:00", "INFO", None),
+        (
+            "2026-02-01T6:15:00.5 p.m. +01:00 info x",
+            "2026-02-01T6:15:00.5 p.m. +01:00",
+            "2026-02-01T17:15:00.5Z",
+            "INFO",
+            None,
+        ),
+        ("6:15:00 pm info x", "6:15:00 pm", "0000-00-01T18:15:00", "INFO", None),
+        ("Feb  1 06:15:00 PM box a: x", "Feb  1 06:15:00 PM", "0000-02-01T18:15:00", None, "a"),
+        ("2026-02-01 18:15:00 PM info x", "2026-02-01 18:15:00 PM", "2026-02-01T18:15:00", "INFO", None),
+        ("2026-02-01 06:15:00 PM2: up", "2026-02-01 06:15:00", "2026-02-01T06:15:00", None, None),
         (
             "[2026-02-01 18:01:47,978: ERROR/Main] x",
             "2026-02-01 18:01:47,978",
@@ -205,7 +222,7 @@ def test_masking_leaves_what_lines_of_a_kind_have_in_common() -> None:
         ('10.0.0.1 - - [01/Feb/2026:00:30:00 +0100] "GET /"', "2026-02-01T00:30:00.000000"),
         ("Feb  1 15:16:01 box sshd[19]: refused", "0000-02-01T15:16:01.000000"),
         ("Oct 18, 2025 6:01:47 PM up", "2025-10-18T18:01:47.000000"),
-        ("10/18/2025 12:01:47 AM up", "0000-01-01T00:01:47.000000"),
+        ("10/18/2025 12:01:47 AM up", "2025-10-18T00:01:47.000000"),
         ("no time", None),
     ],
 )
@@ -241,10 +258,55 @@ def test_any_lines_are_read(lines: list[str]) -> None:
 def test_after_midnight_times_of_day_still_sort() -> None:
     _, records = read_log(["23:59:59 a", "00:00:01 b", "00:00:02 c"])
     assert [record.ts_utc for record in records] == [
-        "0000-01-01T23:59:59",
-        "0000-01-02T00:00:01",
-        "0000-01-02T00:00:02",
+        "0000-00-01T23:59:59",
+        "0000-00-02T00:00:01",
+        "0000-00-02T00:00:02",
     ]
+
+
+@pytest.mark.parametrize(
+    ("dates", "days"),
+    [
+        (["3/5/2031", "3/16/2031"], ["2031-03-05", "2031-03-16"]),
+        (["05/03/2031", "16/03/2031"], ["2031-03-05", "2031-03-16"]),
+        (["5-3-2031", "16-3-2031"], ["2031-03-05", "2031-03-16"]),
+        (["03.05.2031", "03.16.2031"], ["2031-03-05", "2031-03-16"]),
+        (["3/5/2031", "16.3.2031"], ["0000-00-01", "2031-03-16"]),
+        (["3/5/2031", "4/5/2031", "3/5/2031"], ["0000-00-01", "0000-00-02", "0000-00-01"]),
+        (["3/16/2031", "16/3/2031", "3/5/2031"], ["2031-03-16", "2031-03-16", "0000-00-03"]),
+        (["3/16/2031", "16/16/2031"], ["2031-03-16", "0000-00-02"]),
+    ],
+)
+def test_a_number_over_12_shows_the_order_of_the_dates_of_its_file(dates: list[str], days: list[str]) -> None:
+    for lines in (
+        [f"{date} 10:00:00 INFO x" for date in dates],
+        [f'{{"time": "{date} 10:00:00", "level": "info"}}' for date in dates],
+    ):
+        assert [(record.ts_utc or "")[:10] for record in read_log(lines)[1]] == days
+
+
+@pytest.mark.parametrize(
+    ("line", "severity", "component"),
+    [
+        ('time="2031-03-05T10:00:01Z" level=warning msg="error: none"', "WARN", None),
+        ('time="2031-03-05T10:00:01Z" msg="error: none" level=warning', "WARN", None),
+        ('level=warning msg="error: none"', "WARN", None),
+        ('2031-03-05T10:00:00Z stdout F {"level":"info","msg":"ERROR page rendered"}', "INFO", None),
+        ('2031-03-05T10:00:00Z stdout F {"msg":"ERROR page rendered","level":30,"logger":"db"}', "INFO", "db"),
+        ('2031-03-05T10:00:00Z stdout F {"msg":"ERROR page rendered","level":"info","cut', "INFO", None),
+        ('web_1  | {"time":"2031-03-05T10:00:00Z","msg":"ERROR: a","level":"info"}', "INFO", None),
+        ('Mar  5 10:00:00 host app[1]: {"level":"info","msg":"ERROR: a"}', "INFO", "app"),
+        ('2031-03-05T10:00:00Z stdout F {"msg":"ERROR page rendered"}', "ERROR", None),
+        ('2031-03-05 10:00:00 ERROR [main] a.B: sent {"level":"info"}', "ERROR", "a.B"),
+        ("2031-03-05 10:00:00 ERROR [main] a.B: run with level=info", "ERROR", "a.B"),
+        ('2031-03-05 10:00:00 [app] ERROR: "x" level=loud', "ERROR", "app"),
+    ],
+)
+def test_a_level_that_a_line_states_goes_before_the_words_of_its_message(
+    line: str, severity: str, component: str | None
+) -> None:
+    found = record(line)
+    assert (found.severity, found.component) == (severity, component)
 
 
 def test_a_day_that_no_month_has_is_borne() -> None:

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from services.knowledge import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, TextFiles
-from services.knowledge.file_selection import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, PRIVATE, SOURCE_CODE
+from services.knowledge.file_selection import (
+    BUILD_FILE,
+    CREDENTIALS,
+    LEFTOVER,
+    LICENCE,
+    NO_TEXT,
+    PEOPLE,
+    PRIVATE,
+    SOURCE_CODE,
+)
 from tests.shelves import source_setup
 
 
@@ -41,16 +50,39 @@ def test_pictures_styles_scripts_and_locks_are_no_documents(name: str) -> None:
         ("id_ed25519", PRIVATE),
         ("config.local.yaml", PRIVATE),
         ("state/posts.jsonl", PRIVATE),
+        ("deploy/docker-compose.override.yml", BUILD_FILE),
+        ("env", CREDENTIALS),
+        ("env.production", CREDENTIALS),
+        ("prod.env.local", CREDENTIALS),
+        ("secrets.yml", CREDENTIALS),
+        ("k8s/db-Secret.yaml", CREDENTIALS),
+        ("credentials", CREDENTIALS),
+        ("gcp-credentials.json", CREDENTIALS),
+        ("kubeconfig", CREDENTIALS),
+        ("prod-kubeconfig.yaml", CREDENTIALS),
+        ("service-account-otter.json", CREDENTIALS),
+        ("htpasswd", CREDENTIALS),
+        ("passwords.csv", CREDENTIALS),
+        ("db_password.ini", CREDENTIALS),
+        ("guide.md~", LEFTOVER),
+        ("#guide.md#", LEFTOVER),
+        ("backup.md.bak", LEFTOVER),
+        ("guide.md.orig", LEFTOVER),
+        ("app.log", LEFTOVER),
+        ("app.log.1", LEFTOVER),
+        ("app.log-20310305", LEFTOVER),
     ],
 )
-def test_source_code_build_files_lists_of_people_licences_and_keys_are_no_documents(name: str, why: str) -> None:
+def test_what_is_not_for_readers_is_no_document_unless_it_is_chosen(name: str, why: str) -> None:
     assert PathFilter().refusal(name) == why
     assert PathFilter(include=("**",)).refusal(name) is None
 
 
 @pytest.mark.parametrize(
     "name",
-    ["a.md", "b.mdx", "c.rst", "d.txt", "e", "x.json", "f.yaml", "lock", "css", "license.rst", "contributing.md"],
+    ["a.md", "b.mdx", "c.rst", "d.txt", "e", "x.json", "f.yaml", "lock", "css", "license.rst", "contributing.md"]
+    + ["secrets.md", "credentials-guide.md", "password-reset.md", "kubeconfig.adoc", "topics/auth/passwords.txt"]
+    + ["env.rst", "htpasswd.html", "password-reset.json", "environment.yaml", "console.log.md", "log", "changelog"],
 )
 def test_everything_else_may_be_a_document(name: str) -> None:
     assert PathFilter().refusal(name) is None

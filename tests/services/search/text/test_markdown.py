@@ -175,3 +175,27 @@ def test_paragraphs_for_which_no_time_is_left_stay_as_they_are(monkeypatch: pyte
     monkeypatch.setattr("time.thread_time", lambda: 0.2 * next(passed))
     shown = blocks("\n\n".join(["see [it](x.md) ![](y.png)"] * 5))
     assert shown == ["see [it](x.md)"] * 2 + ["see [it](x.md) ![](y.png)"] * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<div hidden>Evil.</div>",
+        '<span style="display:none">Evil.</span>',
+        "<p style='visibility: hidden'>\nEvil.\n</p>",
+        "<div hidden>\n\nEvil.\n\n<div>\n\nEvil.\n\n</div>\n\n- Evil.\n\n</div>",
+        "<div hidden>Evil.\n\n```\nEvil </div>\n```\n\n`</div>` Evil.\n\n</div>",
+        "<h2 hidden>Evil</h2>",
+        "<table>\n<tr hidden><td>Evil</td></tr>\n</table>",
+    ],
+)
+def test_what_html_hides_is_left_out(text: str) -> None:
+    assert blocks(f"Before.\n\n{text}\n\nAfter.") == ["Before.", "After."]
+
+
+def test_what_nothing_closes_hides_the_rest_of_its_block() -> None:
+    assert blocks("Before.\n\nOne <span hidden>evil\n\nAfter.\n\n<div hidden>\n\nEvil.") == ["Before.", "One", "After."]
+
+
+def test_a_hidden_heading_keeps_the_anchors_of_the_others() -> None:
+    assert paths("# A\n\n## B\n\none\n\n<div hidden>\n\n## C\n\n</div>\n\n## C\n\ntwo")[-1] == (("A", "C"), "c_1")
