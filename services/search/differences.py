@@ -236,21 +236,31 @@ _MOST_SWAPPED = 3
 
 def _swaps_words(question: str, earlier: str, answer: str) -> bool:
     """Return True if two questions differ at one place, in one to three words each ("reset the staging database" and
-    "reset the live production database"), unless the words are of one meaning or the answer has the new ones. Of
-    languages other than English too little is known of words: it is enough that the new question has one of its own.
+    "reset the live production database"), unless the words are of one meaning or the answer has the new ones.
+
+    It is enough that the new question has a word of its own where it is risky (then the answer must say that it holds
+    for both), and in languages other than English, of which too little is known of words.
     """
     new, old = (_matter_of(text) for text in (question, earlier))
-    own = set(new).difference(old)
-    if not own or own <= _told_in(answer):
+    own, is_risky = set(new).difference(old), _is_risky(question)
+    if not own or own <= (_told_of_both(answer) if is_risky else _told_in(answer)):
         return False
     if language_of(question) != ENGLISH:
         return True
+    if is_risky and _is_risky(earlier):
+        mine, its = sorted(own), sorted(set(old).difference(new))
+        return not _are_alike(mine, its)
     mine, its = _apart(new, old)
     most = _MOST_SWAPPED if asking_sentences(earlier)[0] else 1  # a report of trouble says more than who asks of it
     is_one_place = set(mine) == own and (len(mine) < len(new) or most == 1)
     if not is_one_place or not 0 < len(its) <= most or len(mine) > most:
         return False
-    return not any({*mine, *its} <= side for group in _exclusive_terms() for side in group)
+    return not _are_alike(mine, its)
+
+
+def _are_alike(mine: Iterable[str], its: Iterable[str]) -> bool:
+    """Return True if all these terms are of one side of a group."""
+    return any({*mine, *its} <= side for group in _exclusive_terms() for side in group)
 
 
 _NOT = (
@@ -260,6 +270,29 @@ _NOT = (
 _SAYS_OTHERWISE = lazy_pattern(
     rf"{_NOT}|\b(?:nobody|else|an?other|other|different|only|except|unless|would|again|afterwards)\b", re.IGNORECASE
 )
+
+
+_OF_BOTH = lazy_pattern(
+    r"^\W{0,9}(?:yes\W{1,3})?(?:like|as|same)\b|\b(?:both|also|too|as\s+well|either|same|whether|any|every|each|all)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_risky(question: str) -> bool:
+    """Return True if a question asks how to do something, or whether to, that may do harm with another thing; or for a
+    judgement.
+    """
+    if _JUDGED.search(question):
+        return True
+    found = _HOW_TO.search(question) or _WHETHER_TO.search(question)
+    act = set() if found is None else {found[1].lower(), *terms(found[1])}
+    return not act.isdisjoint(_destroying() | set(_RISKY.split()))
+
+
+def _told_of_both(answer: str) -> set[str]:
+    """Return the terms that an answer says it holds for as well ("As on Linux: …", "the same for wheels")."""
+    told = (each for each in SENTENCE_END.split(answer) if _OF_BOTH.search(each) and not _SAYS_OTHERWISE.search(each))
+    return {term for each in told for term in terms(each)}
 
 
 def _told_in(answer: str) -> set[str]:
@@ -322,6 +355,16 @@ _HOW_TO = lazy_pattern(
     re.IGNORECASE,
 )
 """How something is done: the verb, and what stands behind it."""
+_WHETHER_TO = lazy_pattern(
+    r"^\W{0,9}(?:(?:can|may|might|could|should|must)\s+(?:i|we|one)|is\s+it\s+\w{1,20}\s+to|(?:do|would)\s+(?:i|we|you)\s+(?:have|need)\s+to)\s+(\w+)\s*((?:[\w'’+#-]+\s*){0,4})",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Whether something may, must or should be done, in the same way."""
+_RISKY = """
+accept allow approve buy disable disconnect drink eat execute expose give grant move open overwrite pay publish replace
+run send share shut sign stop take tell transfer trust unplug withdraw
+"""
+"""Acts that may do harm where they are done with another thing, beside those that destroy."""
 _KEEPS = lazy_pattern(
     r"\b(?:keep(?:ing|s)?|kept|preserv\w{1,4}|retain\w{0,3}|surviv\w{1,4}|los(?:e|es|ing|t)|loss(?:es)?|behalten|verlier\w{1,3})\b",
     re.IGNORECASE,
@@ -375,7 +418,8 @@ def _acts_otherwise(asked: str, before: str, question: str, earlier: str, answer
     keeps = _KEEPS.search(asked) and not _KEEPS.search(f"{before}\n{answer}")
     new, old = set(_matter_of(asked)), set(_matter_of(before))
     apart = (new - set(terms(earlier)) - told - _destroying()) or (old - set(terms(question)) - _destroying())
-    only_if = _conditions_of(before) - set(terms(question)) - told
+    condition = _conditions_of(before)
+    only_if = condition - set(terms(question)) - told if condition.isdisjoint(_conditions_of(asked)) else _NOTHING
     rehearses = earlier_act in _rehearsing() and _rehearsing().isdisjoint(new)
     return bool(is_another or keeps or only_if or rehearses or (apart and act in _destroying()))
 
@@ -461,10 +505,10 @@ def _is_wider(asked: str, before: str, answer: str) -> bool:
 
 
 def _act_in(text: str) -> tuple[str, str]:
-    """Return the verb of the first "how do I …" and the first term behind it ("make a backup": "backup"); "" each if
-    there is none.
+    """Return the verb of the first "how do I …" or "can I …", and the first term behind it ("make a backup": "backup");
+    "" each if there is none.
     """
-    found = _HOW_TO.search(text)
+    found = _HOW_TO.search(text) or _WHETHER_TO.search(text)
     if found is None or (found[1].lower() == "do" and not terms(found[2])):  # "how do I do that?"
         return "", ""
     act, *things = [*(terms(found[1]) or [found[1].lower()]), *terms(found[2])]

@@ -140,6 +140,8 @@ def test_warnings_are_sentences_of_the_prose() -> None:
         ("How do I undo the removal of a machine?", "Remove a machine", "To remove a machine, press F9."),
         ("How do I delete the pinned files?", "Keep one file for ever", "Pin it."),
         ("How do I rename a vault?", "Move a vault into a bucket", "Press F9 beside the vault."),
+        ("How do I reset the live data?", "Reset the test data", "It is filled from the live data by itself."),
+        ("Can I unplug the main node?", "Unplug the spare node", "You can unplug it, as the main node goes on."),
         ("How do I stop the data being wiped?", "Files › Wipe the data", "Press F9, and the data is wiped."),
     ],
 )
