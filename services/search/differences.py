@@ -17,7 +17,7 @@ from services.search.tokenizer import STOP_WORDS, terms
 _ACTS = """
 enable activate on / disable deactivate off; install / uninstall remove; add create / remove delete; start run / stop
 open / close; allow grant let permit / deny block forbid revoke prevent; show / hide; see view read / change edit write
-get receive obtain / give assign; once / again; increase raise / decrease lower; include / exclude
+once / again; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
 connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always / never
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
@@ -374,6 +374,7 @@ _CONDITION = lazy_pattern(
     r"\w\s{1,4}(?:if|when|while|unless|once|until|as\s+long\s+as|wenn|falls|solange|sobald)\s([^?.!\n]{1,120})",
     re.IGNORECASE,
 )
+_TAKING_AND_GIVING = {"get", "give"}
 _REHEARSING = "test simulate try preview rehearse emulate"
 _EVERYTHING = frozenset({"all", "every", "everyone", "everybody", "everything", "whole", "entire"})
 
@@ -414,7 +415,7 @@ def _acts_otherwise(asked: str, before: str, question: str, earlier: str, answer
     if act == earlier_act:
         is_another = bool(thing) and thing not in {*terms(earlier), *told}
     else:
-        is_another = earlier_act in terms(question)
+        is_another = earlier_act in terms(question) or {act, earlier_act} == _TAKING_AND_GIVING
     keeps = _KEEPS.search(asked) and not _KEEPS.search(f"{before}\n{answer}")
     new, old = set(_matter_of(asked)), set(_matter_of(before))
     apart = (new - set(terms(earlier)) - told - _destroying()) or (old - set(terms(question)) - _destroying())
@@ -467,12 +468,14 @@ def _decides_otherwise(asked: str, before: str) -> bool:
     mine, its = _AUXILIARY.search(asked), _AUXILIARY.search(before)
     if mine is None or its is None:
         return False
-    if mine.lastgroup and its.lastgroup and mine.lastgroup != its.lastgroup:
+    is_choice = _LISTED.intersection(_WORD_OR_PAUSE.findall(before.lower()))
+    if mine.lastgroup and its.lastgroup and mine.lastgroup != its.lastgroup and not is_choice:
         return True
     people, people_before = (
         [_PEOPLE[word] for word in _WORD_OR_PAUSE.findall(text.lower()) if word in _PEOPLE] for text in (asked, before)
     )
-    if set(people) - _ANYBODY != set(people_before) - _ANYBODY:
+    others, others_before = set(people) - _ANYBODY, set(people_before) - _ANYBODY
+    if others and others_before and others != others_before:
         return True
     is_turned = people_before == [_ROLES_TURNED.get(each, each) for each in people]
     return is_turned and not {"I", "my"}.isdisjoint(people) and not {"you", "your"}.isdisjoint(people)

@@ -80,9 +80,31 @@ def test_what_is_not_for_readers_is_no_document_unless_it_is_chosen(name: str, w
 
 @pytest.mark.parametrize(
     "name",
-    ["a.md", "b.mdx", "c.rst", "d.txt", "e", "x.json", "f.yaml", "lock", "css", "license.rst", "contributing.md"]
-    + ["secrets.md", "credentials-guide.md", "password-reset.md", "kubeconfig.adoc", "topics/auth/passwords.txt"]
-    + ["env.rst", "htpasswd.html", "password-reset.json", "environment.yaml", "console.log.md", "log", "changelog"],
+    [
+        "a.md",
+        "b.mdx",
+        "c.rst",
+        "d.txt",
+        "e",
+        "x.json",
+        "f.yaml",
+        "lock",
+        "css",
+        "license.rst",
+        "contributing.md",
+        "secrets.md",
+        "credentials-guide.md",
+        "password-reset.md",
+        "kubeconfig.adoc",
+        "topics/auth/passwords.txt",
+        "env.rst",
+        "htpasswd.html",
+        "password-reset.json",
+        "environment.yaml",
+        "console.log.md",
+        "log",
+        "changelog",
+    ],
 )
 def test_everything_else_may_be_a_document(name: str) -> None:
     assert PathFilter().refusal(name) is None
