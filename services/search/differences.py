@@ -285,7 +285,7 @@ def _is_risky(question: str) -> bool:
     if _JUDGED.search(question):
         return True
     found = _HOW_TO.search(question) or _WHETHER_TO.search(question)
-    act = set() if found is None else {found[1].lower(), *terms(found[1])}
+    act = _NOTHING if found is None else frozenset({found[1].lower(), *terms(found[1])})
     return not act.isdisjoint(_destroying() | set(_RISKY.split()))
 
 
