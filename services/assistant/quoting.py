@@ -41,6 +41,10 @@ _MARKUP = {ord("*"): "", ord("`"): "", ord("["): "(", ord("]"): ")"}
 _MENTION = re.compile(r"<@[!&]?(?:[0-9]+|…)>")
 _ENDS = ("\n\n", "\n", ". ", " ")
 _CUT_OFF = "\n…"
+_LATER_STEP = re.compile(r"(?!1\D)[0-9]{1,3}[.)]\s")
+_FENCE = "```\n"
+_TABLE_HEAD = re.compile(r"```\n(?P<head>[^\n]*\n-+(?:\+-+)+\n)")
+"""As `services.search.text` lays out a table."""
 _TITLE_LINE = re.compile(r"\*\*[^*\n]+\*\*")
 
 
@@ -80,7 +84,9 @@ def without_names(text: str) -> str:
 
 
 def extend(passage: StoredPassage, section: Sequence[StoredPassage], max_chars: int) -> str:
-    """Extend a passage within its section, as much as fits. An ellipsis stands for text that is left out."""
+    """Extend a passage within its section, as much as fits. An ellipsis stands for text that is left out. Rows of a
+    table have its header above them; steps without those before them are no quote: the result is empty.
+    """
     texts = [each.text for each in section]
     if passage.text not in texts:
         return shorten(passage.text, max_chars)
@@ -90,17 +96,34 @@ def extend(passage: StoredPassage, section: Sequence[StoredPassage], max_chars: 
     grown = True
     while grown:
         grown = False
-        for at in (last + 1, first - 1):
+        for at in (first - 1, last + 1) if _LATER_STEP.match(texts[first]) else (last + 1, first - 1):
             if 0 <= at < len(texts) and size + len(texts[at]) + 2 <= room:
                 size += len(texts[at]) + 2
                 first, last, grown = min(first, at), max(last, at), True
+    if _LATER_STEP.match(texts[first]):
+        return ""
     text = "\n\n".join(texts[first : last + 1])
+    if head := _table_head(text, texts[:first]):
+        text = text.replace(_FENCE, f"{_FENCE}{head}…\n", 1)
     before = texts[first - 1].rpartition("\n\n")[2] if first and text.startswith("```") else ""
     if before and "```" not in before and len(before) + 2 + size <= room:
         text = f"{before}\n\n{text}"
     whole = _without_announcement(text)
     end = _CUT_OFF if last + 1 < len(texts) or whole != text else ""
     return shorten(f"{_CUT_OFF.strip()}\n{whole}{end}" if first else f"{whole}{end}", max_chars)
+
+
+def _table_head(text: str, earlier: Sequence[str]) -> str:
+    """Return the header of the table in the middle of which a text begins, by the passages before it; else nothing."""
+    if not text.startswith(_FENCE) or _TABLE_HEAD.match(text):
+        return ""
+    for each in reversed(earlier):
+        found = _TABLE_HEAD.match(each, max(each.rfind(_FENCE), 0))
+        if found is not None:
+            return found["head"]
+        if not each.startswith(_FENCE):
+            break
+    return ""
 
 
 def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_chars: int) -> tuple[str, list[str]]:

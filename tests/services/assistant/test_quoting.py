@@ -223,6 +223,23 @@ def test_code_has_what_is_said_before_it_and_what_announces_nothing_is_left_out(
     assert extend(alone, [alone], 200) == "Nothing is pulled by hand in this house.\n…"
 
 
+def test_rows_of_a_table_have_its_header() -> None:
+    head = "plan | free\n-----+-----\n"
+    rows = [f"```\n{head if at == 0 else ''}" + f"a{at}   | {at} GB\n" * 5 + "```" for at in range(3)]
+    section = [kept(text) for text in (f"The plans:\n\n{rows[0]}", *rows[1:])]
+    assert extend(section[2], section, 110) == f"…\n```\n{head}…\n{rows[2].removeprefix('```' + chr(10))}"
+    assert extend(section[0], section, 90).count(head) == 1
+    other = [kept(text) for text in ("Words.", rows[1])]
+    assert head not in extend(other[1], other, 80)
+
+
+def test_steps_are_not_quoted_without_those_before_them() -> None:
+    section = [kept(text) for text in ("1. Stop the press.\n2. Oil it.", "3. Wait.\n4. Pull it.", "5. Wipe it.")]
+    assert extend(section[2], section, 40) == ""
+    assert extend(section[1], section, 60).startswith("1. Stop")
+    assert extend(section[0], section, 40).startswith("1. Stop")
+
+
 @given(st.text(max_size=300), st.integers(0, 300))
 @QUICKLY
 def test_a_shortened_text_keeps_to_its_length(text: str, max_chars: int) -> None:
