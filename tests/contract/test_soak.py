@@ -9,6 +9,13 @@ import pytest
 from benchmarks.soak import soak
 from benchmarks.soak_grown import Grown
 
+
+class Kept:
+    """Something large."""
+
+    __slots__ = tuple(f"slot_{each}" for each in range(200))
+
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not tell what is open")
 
 
@@ -29,15 +36,15 @@ def test_after_two_days_nothing_is_left_over_and_each_outcome_was_counted_once()
     assert 0 < seen.files < 40, "some threads were closed, with their files"
 
 
-def test_what_has_grown_between_two_days_is_told_with_the_place_that_made_it() -> None:
+def test_what_has_grown_between_two_days_is_told_by_type() -> None:
     shown: list[str] = []
     grown = Grown(1, 3, shown.append)
     grown.look(1)
-    kept = [bytes(1_000) for _ in range(1_000)]
+    kept = [Kept() for _ in range(1_000)]
     grown.look(2)
     assert shown == []
     grown.look(3)
     assert len(kept) == 1_000
     assert "MB a day more" in shown[0]
-    assert "tests/contract/test_soak.py:" in shown[1]
-    assert 500 <= float(shown[1].split()[2]) < 510, "objects a day, of two days"
+    (of_ours,) = (line for line in shown if line.endswith("test_soak.Kept"))
+    assert of_ours.split()[2] == "500.0", "objects a day, of two days"
