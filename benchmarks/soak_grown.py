@@ -52,12 +52,12 @@ class Grown:
 def census() -> Census:
     """Count what the garbage collector knows, and all that these objects refer to, such as texts and numbers."""
     gc.collect()
-    todo = gc.get_objects()
+    todo: list[object] = gc.get_objects()
     known = {id(todo), *map(id, todo)}
     counts, sizes = Counter[str](), Counter[str]()
     while todo:
         each = todo.pop()
-        kind: type[object] = type(each)
+        kind = type(each)
         name = f"{kind.__dict__.get('__module__', 'builtins')}.{kind.__qualname__}"
         counts[name] += 1
         sizes[name] += sys.getsizeof(each, 0)
