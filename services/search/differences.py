@@ -234,17 +234,24 @@ _MOST_SWAPPED = 3
 """Words of each question in the place of which the other has others."""
 
 
-def _swaps_words(question: str, earlier: str, answer: str) -> bool:
+def _swaps_words(question: str, earlier: str, answer: str, *, is_heading: bool = False) -> bool:
     """Return True if two questions differ at one place, in one to three words each ("reset the staging database" and
     "reset the live production database"), unless the words are of one meaning or the answer has the new ones.
+
+    `is_heading`: of a section whose text is `answer`; words of the question that the text has are left out.
 
     It is enough that the new question has a word of its own where it is risky (then the answer must say that it holds
     for both), and in languages other than English, of which too little is known of words.
     """
     new, old = (_matter_of(text) for text in (question, earlier))
-    own, is_risky = set(new).difference(old), _is_risky(question)
-    if not own or own <= (_told_of_both(answer) if is_risky else _told_in(answer)):
+    is_risky = _is_risky(question)
+    told = _told_of_both(answer) if is_risky else _told_in(answer)
+    own = set(new).difference(old)
+    if not own or own <= told:
         return False
+    if is_heading:
+        new = [each for each in new if each in old or each not in told]
+        own = set(new).difference(old)
     if language_of(question) != ENGLISH:
         return True
     if is_risky and _is_risky(earlier):
@@ -273,16 +280,16 @@ _SAYS_OTHERWISE = lazy_pattern(
 
 
 _OF_BOTH = lazy_pattern(
-    r"^\W{0,9}(?:yes\W{1,3})?(?:like|as|same)\b|\b(?:both|also|too|as\s+well|either|same|whether|any|every|each|all)\b",
+    r"^\W{0,9}(?:yes\W{1,3})?(?:like|as|same)\b|\b(?:both|also|too|as\s+well|either|same|whether)\b",
     re.IGNORECASE,
 )
 
 
 def _is_risky(question: str) -> bool:
-    """Return True if a question asks how to do something, or whether to, that may do harm with another thing; or for a
-    judgement.
+    """Return True if a question asks how to do something, or whether to, that may do harm with another thing; for a
+    judgement, or for an amount.
     """
-    if _JUDGED.search(question):
+    if _JUDGED.search(question) or _AMOUNT.search(question):
         return True
     found = _HOW_TO.search(question) or _WHETHER_TO.search(question)
     act = _NOTHING if found is None else frozenset({found[1].lower(), *terms(found[1])})
@@ -360,6 +367,7 @@ _WHETHER_TO = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 """Whether something may, must or should be done, in the same way."""
+_AMOUNT = lazy_pattern(r"\bhow\s+(?:much|many|long|often)\b[^?\n]{0,60}\b(?:may|can|should|must)\s", re.IGNORECASE)
 _RISKY = """
 accept allow approve buy disable disconnect drink eat execute expose give grant move open overwrite pay publish replace
 run send share shut sign stop take tell transfer trust unplug withdraw
@@ -546,7 +554,7 @@ def _tells_another_act(asking: str, headings: Sequence[str], text: str) -> bool:
         return is_rehearsal or (_are_opposites({act}, set(first)) and act not in _told_in(text))
     wanted = {*terms(asking), *terms("\n".join(above))}
     narrower = act in _destroying() and set(_matter_of(heading)) - wanted - _destroying()
-    return bool(narrower or _conditions_of(heading) - wanted) or _swaps_words(asking, heading, text)
+    return bool(narrower or _conditions_of(heading) - wanted) or _swaps_words(asking, heading, text, is_heading=True)
 
 
 def _are_opposites(one: AbstractSet[str], other: AbstractSet[str]) -> bool:

@@ -142,6 +142,7 @@ def test_warnings_are_sentences_of_the_prose() -> None:
         ("How do I rename a vault?", "Move a vault into a bucket", "Press F9 beside the vault."),
         ("How do I reset the live data?", "Reset the test data", "It is filled from the live data by itself."),
         ("Can I unplug the main node?", "Unplug the spare node", "You can unplug it, as the main node goes on."),
+        ("Can I restart the live server at any time?", "Restart the test server", "Restart it at any time."),
         ("How do I stop the data being wiped?", "Files › Wipe the data", "Press F9, and the data is wiped."),
     ],
 )

@@ -211,6 +211,7 @@ def test_an_answer_that_a_doubted_one_may_have_replaced_is_not_sure(same_topic: 
         ("Can I start the press after a backup?", "Can I start the press during a backup?"),
         ("Is it normal that the mill calls me and asks for a code?", "Is it normal that the mill calls me?"),
         ("Can I give my lever to support?", "Can I give my lever to my wife?"),
+        ("How many wheels may my child take?", "How many wheels may I take?"),
         ("Can I unplug the main wheel?", "Can I unplug the spare wheel?"),
         ("How do I do the upgrade of the press?", "How do I test the upgrade of the press?"),
         ("How do I replace a wheel with the main lever?", "How do I replace the main lever with a wheel?"),
