@@ -16,13 +16,13 @@ from services.search.tokenizer import STOP_WORDS, terms
 
 _ACTS = """
 enable activate on / disable deactivate off; install / uninstall remove; add create / remove delete; start run / stop
-open / close; allow grant let permit / deny block forbid revoke prevent; show / hide; see view read / change edit write
+open / close; allow grant let permit / deny block forbid revoke prevent; show / hide; see view / change edit
 once / again; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
 connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always / never
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
 lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
-delete remove erase wipe reset drop / restore recover undo; delete remove erase wipe drop / keep preserve retain
+delete remove erase wipe reset drop / restore recover undo
 public / private; join / leave; merge / split; expand / collapse; promote / demote; up / down
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -383,7 +383,7 @@ _CONDITION = lazy_pattern(
     re.IGNORECASE,
 )
 _TAKING_AND_GIVING = {"get", "give"}
-_REHEARSING = "test simulate try preview rehearse emulate"
+_REHEARSING = "test simulate try preview rehearse emulate check verify"
 _EVERYTHING = frozenset({"all", "every", "everyone", "everybody", "everything", "whole", "entire"})
 
 
@@ -545,15 +545,17 @@ def _tells_another_act(asking: str, headings: Sequence[str], text: str) -> bool:
     """Return True if the last heading has the act of a question for another thing, on a condition that the question
     does not name, or, if it destroys, for fewer things; or if it is about testing, and the question about doing.
     """
-    act, (*above, heading) = _act_in(asking)[0], headings
-    first = _matter_of(heading)[:1]
+    (act, thing), (*above, heading) = _act_in(asking), headings
+    first = terms(heading.partition(" ")[0])
     if not act:
         return False
     if [act] != first:
         is_rehearsal = act not in _rehearsing() and not _rehearsing().isdisjoint(first)
-        return is_rehearsal or (_are_opposites({act}, set(first)) and act not in _told_in(text))
+        keeps = act in _destroying() and not _keeping().isdisjoint(first)
+        is_opposite = keeps or _are_opposites({act}, set(first))
+        return is_rehearsal or (is_opposite and act not in _told_in(text))
     wanted = {*terms(asking), *terms("\n".join(above))}
-    narrower = act in _destroying() and set(_matter_of(heading)) - wanted - _destroying()
+    narrower = thing and act in _destroying() and set(_matter_of(heading)) - wanted - _destroying()
     return bool(narrower or _conditions_of(heading) - wanted) or _swaps_words(asking, heading, text, is_heading=True)
 
 
@@ -608,6 +610,11 @@ def _destroys_unasked(asking: str, heading: str) -> bool:
     if not kinds.isdisjoint({"reason", "person"}):
         return True
     return not kinds and bool(_IS_DONE.search(asking)) and not _AUXILIARY.search(asking)
+
+
+@lru_cache(maxsize=1)
+def _keeping() -> frozenset[str]:
+    return frozenset(terms("keep preserve retain"))
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from services import lazy_pattern
 from services.search.questions import SENTENCE_END
+from services.search.tokenizer import terms
 
 _UNITS = r"(?:milli|micro)?(?:sec(?:ond)?|minute|min|hour|day|week|month|year)s?"
 _NUMBER_WORDS = "one|two|three|four|five|ten|no|unlimited|any"
@@ -133,7 +134,7 @@ def is_too_general(headings: Sequence[str], question: str) -> bool:
 
 _AGAINST = lazy_pattern(
     r"\b(?:never|do(?:es)?\s+not|do(?:es)?n['’]?t|deprecated|obsolete|outdated|no\s+longer|legacy|mistakes?|myths?|attacks?|anti-?patterns?"
-    r"|bad\s+practices?|wrong|unsupported|(?:old|former|previous|earlier)\s+(?:\w+\s+)?(?:instructions?|ways?|versions?|docs|guide))\b",
+    r"|bad\s+practices?|unsupported|(?:old|former|previous|earlier)\s+(?:\w+\s+)?(?:instructions?|ways?|versions?|docs|guide))\b",
     re.IGNORECASE,
 )
 _WARNS = lazy_pattern(
@@ -146,9 +147,12 @@ _MOST_WARNING_CHARS = 240
 
 def advises_against(headings: Sequence[str], question: str) -> bool:
     """Return whether one of the `headings`, in English, says that what stands below is wrong, dangerous or out of date
-    ("Things you must never do", "Deprecated"), and the question does not ask for such a thing.
+    ("Things you must never do", "Deprecated"), and the question does not ask for such a thing. A heading that shares a
+    word with the question answers it ("Do not copy the folder").
     """
-    return bool(_AGAINST.search("\n".join(headings))) and not _AGAINST.search(question)
+    asked = set(terms(question))
+    against = (each for each in headings if _AGAINST.search(each) and asked.isdisjoint(terms(each)))
+    return any(against) and not _AGAINST.search(question)
 
 
 def warnings_in(text: str) -> list[str]:

@@ -93,6 +93,7 @@ def test_an_introduction_answers_nothing_particular(heading: str) -> None:
 def test_what_is_advised_against_is_known_by_any_heading(heading: str) -> None:
     assert advises_against(("Guide", heading, "Rotate the keys"), "how do I rotate the keys?")
     assert not advises_against(("Guide", "Rotate the keys"), "how do I rotate the keys?")
+    assert not advises_against(("Guide", "Do not copy the keys"), "can I copy the keys?")
     assert not advises_against(("Guide", heading), "which common mistakes are deprecated?")
 
 
