@@ -174,10 +174,10 @@ _KEEP_FROM = lazy_pattern(
 )
 _BACK_UP = lazy_pattern(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
 _NUMBER_IN_QUESTION = lazy_pattern(r"\d[\d.]*")
-_WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
+_WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:[^\S\n]+[\w-]+){1,3})", re.IGNORECASE)
 _EXCEPT = lazy_pattern(
     r"\b(?:except(?:\s+for)?|excluding|excepting|(?:other|different)\s+than|apart\s+from|aside\s+from|save\s+for|außer|ausgenommen"
-    r"|bis\s+auf|sauf|excepto|salvo|(?:all|any|every|no)\w*(?:\s+\w{1,20}){0,4}\s+but)((?:\s+[\w-]+){1,3})",
+    r"|bis\s+auf|sauf|excepto|salvo|(?:all|any|every|no)\w*(?:\s+\w{1,20}){0,4}\s+but)((?:[^\S\n]+[\w-]+){1,3})",
     re.IGNORECASE,
 )
 
