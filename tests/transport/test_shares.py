@@ -184,16 +184,14 @@ async def test_a_partition_of_which_the_server_delivers_nothing_is_taken_anew(wo
     stored = await streams_of(workers.client).publish("messages.1", b"{}")
     assert stored.stream == MESSAGES
 
-    async def taken_anew() -> bool:
-        infos = await streams_of(workers.client).consumers_info(MESSAGES)
-        waiting = any(each.num_pending for each in infos)
-        return len(infos) == len(before) and not waiting
+    def taken_anew() -> int:
+        return sum(number in owned and owned[number].consumer != name for number, name in before.items())
 
+    await until(lambda: taken_anew() > 0)
     async with asyncio.timeout(15):
-        while not await taken_anew():  # noqa: ASYNC110 (the server is asked)
+        while any(each.num_pending for each in await streams_of(workers.client).consumers_info(MESSAGES)):  # noqa: ASYNC110 (the server is asked)
             await asyncio.sleep(0.1)
-    after = {number: each.consumer for number, each in owned.items()}
-    assert sum(after[number] != before[number] for number in before) == 1
+    assert taken_anew() == 1
 
 
 async def test_a_partition_that_is_lost_but_holds_its_lease_is_taken_anew(workers: Workers) -> None:
