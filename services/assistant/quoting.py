@@ -43,7 +43,7 @@ _ENDS = ("\n\n", "\n", ". ", " ")
 _CUT_OFF = "\n…"
 _LATER_STEP = re.compile(r"(?!1\D)[0-9]{1,3}[.)]\s")
 _FENCE = "```\n"
-_TABLE_HEAD = re.compile(r"```\n(?P<head>[^\n]*\n-+(?:\+-+)+\n)")
+_TABLE_HEAD = re.compile(r"```\n(?P<head>[^\n]*\n-+\+[-+]*\n)")
 """As `services.search.text` lays out a table."""
 _TITLE_LINE = re.compile(r"\*\*[^*\n]+\*\*")
 
