@@ -54,6 +54,12 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
     return _sides(_ACTS) + _sides(_SCOPES)
 
 
+@lru_cache(maxsize=8)
+def _terms_of(words: str) -> frozenset[str]:
+    """Return the terms of one of the lists of this module."""
+    return frozenset(terms(words))
+
+
 _WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
 _JOINED_PARTICLE = lazy_pattern(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
 _NO_PARTICLE = lazy_pattern(
@@ -245,7 +251,7 @@ def _swaps_words(question: str, earlier: str, answer: str, *, is_heading: bool =
     """
     new, old = (_matter_of(text) for text in (question, earlier))
     is_risky = _is_risky(question)
-    told = _told_of_both(answer) if is_risky else _told_in(answer)
+    told = _told_in(answer, of_both=is_risky)
     own = set(new).difference(old)
     if not own or own <= told:
         return False
@@ -293,19 +299,15 @@ def _is_risky(question: str) -> bool:
         return True
     found = _HOW_TO.search(question) or _WHETHER_TO.search(question)
     act = _NOTHING if found is None else frozenset({found[1].lower(), *terms(found[1])})
-    return not act.isdisjoint(_destroying() | set(_RISKY.split()))
+    return not act.isdisjoint(_terms_of(_DESTROYING) | frozenset(_RISKY.split()))
 
 
-def _told_of_both(answer: str) -> set[str]:
-    """Return the terms that an answer says it holds for as well ("As on Linux: …", "the same for wheels")."""
-    told = (each for each in SENTENCE_END.split(answer) if _OF_BOTH.search(each) and not _SAYS_OTHERWISE.search(each))
-    return {term for each in told for term in terms(each)}
-
-
-def _told_in(answer: str) -> set[str]:
-    """Return the terms of an answer, but for sentences that say where it does not hold."""
+def _told_in(answer: str, *, of_both: bool = False) -> set[str]:
+    """Return the terms of an answer, but for sentences that say where it does not hold. `of_both`: only of those that
+    say where it holds as well ("As on Linux: …", "the same for wheels").
+    """
     told = (each for each in SENTENCE_END.split(answer) if not _SAYS_OTHERWISE.search(each))
-    return {term for each in told for term in terms(each)}
+    return {term for each in told if not of_both or _OF_BOTH.search(each) for term in terms(each)}
 
 
 def _apart(one: Sequence[str], other: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -383,6 +385,7 @@ _CONDITION = lazy_pattern(
     re.IGNORECASE,
 )
 _TAKING_AND_GIVING = {"get", "give"}
+_KEEPING = "keep preserve retain"
 _REHEARSING = "test simulate try preview rehearse emulate check verify"
 _EVERYTHING = frozenset({"all", "every", "everyone", "everybody", "everything", "whole", "entire"})
 
@@ -426,11 +429,13 @@ def _acts_otherwise(asked: str, before: str, question: str, earlier: str, answer
         is_another = earlier_act in terms(question) or {act, earlier_act} == _TAKING_AND_GIVING
     keeps = _KEEPS.search(asked) and not _KEEPS.search(f"{before}\n{answer}")
     new, old = set(_matter_of(asked)), set(_matter_of(before))
-    apart = (new - set(terms(earlier)) - told - _destroying()) or (old - set(terms(question)) - _destroying())
+    apart = (new - set(terms(earlier)) - told - _terms_of(_DESTROYING)) or (
+        old - set(terms(question)) - _terms_of(_DESTROYING)
+    )
     condition = _conditions_of(before)
     only_if = condition - set(terms(question)) - told if condition.isdisjoint(_conditions_of(asked)) else _NOTHING
-    rehearses = earlier_act in _rehearsing() and _rehearsing().isdisjoint(new)
-    return bool(is_another or keeps or only_if or rehearses or (apart and act in _destroying()))
+    rehearses = earlier_act in _terms_of(_REHEARSING) and _terms_of(_REHEARSING).isdisjoint(new)
+    return bool(is_another or keeps or only_if or rehearses or (apart and act in _terms_of(_DESTROYING)))
 
 
 def _negates_otherwise(asked: str, before: str, answer: str) -> bool:
@@ -538,7 +543,7 @@ def _negated_in(text: str) -> set[str]:
 def _matter_of(question: str) -> list[str]:
     """Return the terms of a question in order, without those that name no matter."""
     found = terms(without_greeting(question))
-    return [each for each in dict.fromkeys(found) if each not in _ask_nothing() | _LIGHT_VERBS]
+    return [each for each in dict.fromkeys(found) if each not in _terms_of(_ASK_NOTHING) | _LIGHT_VERBS]
 
 
 def _tells_another_act(asking: str, headings: Sequence[str], text: str) -> bool:
@@ -550,12 +555,12 @@ def _tells_another_act(asking: str, headings: Sequence[str], text: str) -> bool:
     if not act:
         return False
     if [act] != first:
-        is_rehearsal = act not in _rehearsing() and not _rehearsing().isdisjoint(first)
-        keeps = act in _destroying() and not _keeping().isdisjoint(first)
+        is_rehearsal = act not in _terms_of(_REHEARSING) and not _terms_of(_REHEARSING).isdisjoint(first)
+        keeps = act in _terms_of(_DESTROYING) and not _terms_of(_KEEPING).isdisjoint(first)
         is_opposite = keeps or _are_opposites({act}, set(first))
         return is_rehearsal or (is_opposite and act not in _told_in(text))
     wanted = {*terms(asking), *terms("\n".join(above))}
-    narrower = thing and act in _destroying() and set(_matter_of(heading)) - wanted - _destroying()
+    narrower = thing and act in _terms_of(_DESTROYING) and set(_matter_of(heading)) - wanted - _terms_of(_DESTROYING)
     return bool(narrower or _conditions_of(heading) - wanted) or _swaps_words(asking, heading, text, is_heading=True)
 
 
@@ -601,30 +606,15 @@ def _destroys_unasked(asking: str, heading: str) -> bool:
     """Return True if a heading begins with an act that destroys, and a question asks how to do something else, or what
     to do after it was done.
     """
-    if _destroying().isdisjoint(_matter_of(heading)[:1]):
+    if _terms_of(_DESTROYING).isdisjoint(_matter_of(heading)[:1]):
         return False
     act, thing = _act_in(asking)
     if act:
-        return _destroying().isdisjoint([act, thing] if act in _LIGHT_VERBS else [act])
+        return _terms_of(_DESTROYING).isdisjoint([act, thing] if act in _LIGHT_VERBS else [act])
     kinds = {each.lastgroup for each in _ASKS_FOR.finditer(asking)}
     if not kinds.isdisjoint({"reason", "person"}):
         return True
     return not kinds and bool(_IS_DONE.search(asking)) and not _AUXILIARY.search(asking)
-
-
-@lru_cache(maxsize=1)
-def _keeping() -> frozenset[str]:
-    return frozenset(terms("keep preserve retain"))
-
-
-@lru_cache(maxsize=1)
-def _rehearsing() -> frozenset[str]:
-    return frozenset(terms(_REHEARSING))
-
-
-@lru_cache(maxsize=1)
-def _destroying() -> frozenset[str]:
-    return frozenset(terms(_DESTROYING))
 
 
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
@@ -641,7 +631,11 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
         return True
     if headings and _destroys_unasked(asking, headings[-1]):
         return True
-    if _act_in(asking)[0] in _destroying() and _KEEPS.search(asking) and not _KEEPS.search(f"{heading}\n{text}"):
+    if (
+        _act_in(asking)[0] in _terms_of(_DESTROYING)
+        and _KEEPS.search(asking)
+        and not _KEEPS.search(f"{heading}\n{text}")
+    ):
         return True
     if headings and language_of(asking) == ENGLISH and _tells_another_act(asking, headings, text):
         return True
@@ -722,13 +716,13 @@ def asks_only_among_others(question: str, earlier: str, answer: str = "") -> boo
     """
     asking, others = _sentences_with_matter(earlier)
     wanted = set(terms(question))
-    asked = [set(terms(each)) - _ask_nothing() for each in asking]
+    asked = [set(terms(each)) - _terms_of(_ASK_NOTHING) for each in asking]
     nearest = max(asked, key=lambda words: len(words & wanted), default=set[str]())
     behind = earlier.find(asking[0]) if asking else len(earlier)
     if any(earlier.find(each) > behind and _WITHDRAWS.search(prose_of(each)) for each in others):
         return True
     if nearest & wanted:
-        answered = set(terms(answer)) - wanted - nearest - _ask_nothing()
+        answered = set(terms(answer)) - wanted - nearest - _terms_of(_ASK_NOTHING)
         taken_up = [(answered.intersection(terms(each)), _REQUESTS.search(prose_of(each))) for each in others]
         asks_besides = any(words - wanted - nearest for words in asked)
         return asks_besides or any(len(words) >= (1 if request else _ENOUGH_TAKEN_UP) for words, request in taken_up)
@@ -750,13 +744,7 @@ def is_another_question(one: str, other: str) -> bool:
 def _sentences_with_matter(question: str) -> tuple[Sequence[str], Sequence[str]]:
     """Return what `asking_sentences` does, without sentences that ask about what the others say ("What is wrong?")."""
     asking, others = asking_sentences(question)
-    return [each for each in asking if set(terms(each)) - _ask_nothing()], others
-
-
-@lru_cache(maxsize=1)
-def _ask_nothing() -> frozenset[str]:
-    """Return the terms that name no matter."""
-    return frozenset(terms(_ASK_NOTHING))
+    return [each for each in asking if set(terms(each)) - _terms_of(_ASK_NOTHING)], others
 
 
 _ASK_NOTHING = """
