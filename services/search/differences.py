@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from services import lazy_pattern
 from services.search.languages import ENGLISH, language_of
-from services.search.questions import SENTENCE_END, asking_sentences, prose_of, without_greeting
+from services.search.questions import AUXILIARY, OPENING, SENTENCE_END, asking_sentences, prose_of, without_greeting
 from services.search.tokenizer import STOP_WORDS, terms
 
 _ACTS = """
@@ -368,7 +368,7 @@ _WHETHER_TO = lazy_pattern(
     r"^\W{0,9}(?:(?:can|may|might|could|should|must)\s+(?:i|we|one)|is\s+it\s+\w{1,20}\s+to|(?:do|would)\s+(?:i|we|you)\s+(?:have|need)\s+to)\s+(\w+)\s*((?:[\w'’+#-]+\s*){0,4})",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Whether something may, must or should be done, in the same way."""
+"""The same for whether something may, must or should be done."""
 _AMOUNT = lazy_pattern(r"\bhow\s+(?:much|many|long|often)\b[^?\n]{0,60}\b(?:may|can|should|must)\s", re.IGNORECASE)
 _RISKY = """
 accept allow approve buy disable disconnect drink eat execute expose give grant move open overwrite pay publish replace
@@ -379,7 +379,7 @@ _KEEPS = lazy_pattern(
     r"\b(?:keep(?:ing|s)?|kept|preserv\w{1,4}|retain\w{0,3}|surviv\w{1,4}|los(?:e|es|ing|t)|loss(?:es)?|behalten|verlier\w{1,3})\b",
     re.IGNORECASE,
 )
-"""What somebody wants to have afterwards."""
+"""Words for things that are to be there afterwards."""
 _CONDITION = lazy_pattern(
     r"\w\s{1,4}(?:if|when|while|unless|once|until|as\s+long\s+as|wenn|falls|solange|sobald)\s([^?.!\n]{1,120})",
     re.IGNORECASE,
@@ -449,13 +449,13 @@ def _negates_otherwise(asked: str, before: str, answer: str) -> bool:
 
 
 _AUXILIARY = lazy_pattern(
-    r"^\W{0,9}(?:(?:and|but|so|also|ok|please|well)\W{1,9})?(?:(?P<should>should|shall|would\s+you|is\s+it\s+(?:better|best|advisable|worth))"
+    rf"{OPENING}(?:(?P<should>should|shall|would\s+you|is\s+it\s+(?:better|best|advisable|worth))"
     r"|(?P<must>must|need|(?:do|does|did|will|would)\s+(?:\w+\s+){1,3}(?:have|need)\s+to|(?:is|are|am)\s+(?:\w+\s+){1,2}(?:required|obliged|supposed))"
-    r"|(?P<may>can|could|may|might|(?:is|are|am)\s+(?:\w+\s+){1,2}(?:possible|allowed|able|permitted))"
-    r"|is|are|am|was|were|do|does|did|will|would|has|have|had)\b",
+    r"|(?P<may>can|could|may|might|(?:is|are|am)\s+(?:\w+\s+){1,2}(?:possible|allowed|able|permitted)))\b"
+    rf"|{AUXILIARY}",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What begins a question that wants a yes or a no, and by its name whether it asks if one should, must or may."""
+"""The beginning of a question that wants a yes or a no; its group tells whether one should, must or may."""
 _PEOPLE = {
     word: person
     for person, words in {

@@ -338,11 +338,11 @@ def _is_asking(sentence: str) -> bool:
     return asked or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))
 
 
+OPENING = r"^\W{0,9}(?:(?:and|but|so|also|ok|please|well)\W{1,9})?"
 AUXILIARY = (
-    r"^\W{0,9}(?:(?:and|but|so|also|ok|please|well)\W{1,9})?"
-    r"(?:can|could|may|might|is|are|am|was|were|do|does|did|will|would|should|shall|must|need|has|have|had)\b"
+    rf"{OPENING}(?:can|could|may|might|is|are|am|was|were|do|does|did|will|would|should|shall|must|need|has|have|had)\b"
 )
-"""What begins a question that wants a yes or a no."""
+"""The beginning of a question that wants a yes or a no."""
 _ASKS_HOW_TO = lazy_pattern(r"\bhow\s(?:do|can|could|should|would|to)\b|\bwie\s(?:kann|muss|soll)", re.IGNORECASE)
 _FOR_NOW = lazy_pattern(
     r"\b(?:today|tonight|tomorrow|right\snow|at\sthe\smoment|heute|(?:diese|nächste)[rnms]?\s(?:woche|monat)"
