@@ -1,4 +1,4 @@
-"""What takes more memory at the end of one day of the soak than at the end of another, by type of object."""
+"""Compares the memory of the soak at the ends of two days, by type of object."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ _TEMPLATE_FOLDERS = frozenset({"_templates", "_static", "_theme", "_themes", "_l
 """Folders with the frame of pages, for site generators such as Sphinx and Jekyll."""
 _LIST_ENDINGS = {PEOPLE: frozenset({"", "txt", "md", "rst"}), LICENCE: frozenset({"", "txt"})}
 """The endings with which a file is such a list or text: `licence.html` is a page about licences."""
-_PROSE_ENDINGS = frozenset("md mdx markdown rst rest txt html htm xhtml adoc asciidoc".split())  # noqa: SIM905 (shorter so)
+_PAGE_ENDINGS = (".md", ".mdx", ".markdown", ".rst", ".rest", ".txt")
+_PROSE_ENDINGS = frozenset(each[1:] for each in _PAGE_ENDINGS) | {"html", "htm", "xhtml", "adoc", "asciidoc"}
 """The endings of pages for readers: `secrets.md` tells how to keep secrets, `secrets.yml` holds some."""
 _CREDENTIALS = re.compile(
     r"(?:^|\.)env(?:\.|$)|secret|credential|kubeconfig|service[_-]?account"
@@ -143,7 +144,6 @@ _CONFIGURED_BY = {
     SiteGenerator.SPHINX: ("conf.py",),
 }
 _PARTIAL_FOLDERS = frozenset({"_include", "_includes", "_partials", "_snippets", "_parts", "_shared"})
-_PAGE_ENDINGS = (".md", ".mdx", ".markdown", ".rst", ".rest", ".txt")
 _MOST_DEPTH = 4
 _MOST_CHARS = 500_000
 _MOST_INCLUDES = 1_000

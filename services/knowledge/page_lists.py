@@ -50,7 +50,7 @@ class PageList:
 
 _OTHER_ENDINGS = (".pdf", ".php", ".pl")
 _NAMES_OF_PAGES = frozenset({None, PEOPLE, LICENCE, CREDENTIALS, LEFTOVER})
-"""What the name of a page may look like: it is published, and often has no ending."""
+"""Reasons for which no page is refused: it is published, and its name often has no ending."""
 
 
 def crawl_pause(robots: str) -> float:
