@@ -37,7 +37,8 @@ PORT_AGAIN = "behind our firewall, which port has to be open for the sync daemon
 RAW_ANSWER = "Put skip_raw = true into the importer section: raw files of the camera are left out then."
 RAW_EDITED = "Put skip_raw = always into the importer section: raw files of the camera are left out then."
 PORT_ANSWER = "Open port 7312 in the firewall: the sync daemon listens on sync_port, and nothing else has to be open."
-KIMS_WORDS = ("7312", "9544", "sync_port")
+# With a word beside each number: among the digits of the ids, a number alone stands by chance.
+KIMS_WORDS = ("port 7312", "port 9544", "sync_port")
 PORT_NEWER = "Open port 9544 in the firewall: since version 5 the sync daemon no longer listens on the old one."
 
 
