@@ -19,7 +19,7 @@ from clock import run_blocking
 from model.conversations import ShownPair
 from model.messages import Author, AuthorType, Key, Message, Part, Place, PlaceKind, snowflake_at, snowflake_time
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
-from services.storage import files, read_object, read_text
+from services.storage import files, read_object, read_text, render_object
 
 _Id = Annotated[int, Field(ge=0, lt=2**64)]
 
@@ -307,7 +307,7 @@ def render_watermarks(marks: Mapping[int, Watermark]) -> bytes:
         str(place_id): {"below": str(mark.up_to), "done": [str(message_id) for message_id in sorted(mark.done)]}
         for place_id, mark in sorted(marks.items())
     }
-    return json.dumps(text, indent=0).encode() + b"\n"
+    return render_object(text)
 
 
 @dataclass(frozen=True, slots=True)

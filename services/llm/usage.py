@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +14,7 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, TypeAdapter, Validation
 
 import clock
 from clock import rfc3339
-from services.storage import read_object
+from services.storage import read_object, render_object
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ def summed_token_days(parts: Iterable[TokenDays]) -> TokenDays:
 def render_token_days(kept: TokenDays) -> bytes:
     newest = sorted(kept.days.items())[-KEPT_DAYS:]
     days = {day: {step: list(steps[step]) for step in sorted(steps)} for day, steps in newest}
-    return json.dumps(days, indent=0).encode() + b"\n"
+    return render_object(days)
 
 
 HOUR = 3600.0
@@ -250,7 +249,7 @@ def read_spent(path: Path) -> Spent:
 def render_spent(spent: Spent) -> bytes:
     begun = {name: list(times) for name, times in sorted(spent.chains.items()) if times}
     counts = {"day": spent.day, "answers": spent.answers, "tokens": spent.tokens, "begun": begun}
-    return json.dumps(counts, indent=0).encode() + b"\n"
+    return render_object(counts)
 
 
 ObserveTokens = Callable[[str, str, int], object]

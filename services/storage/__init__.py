@@ -18,5 +18,6 @@ from services.storage.json_state import (
     read_object,
     read_records,
     read_text,
+    render_object,
     replace_strings,
 )
