@@ -5,7 +5,7 @@ loading     config.yaml + config.local.yaml + .env + environment → Settings, o
 errors      that line: the key that is wrong, and the remedy
 sections    the sections, and how their paths are resolved; the two with tasks for the LLM are `answering`, `knowledge`
 kinds       the types of values
-reference   docs/configuration.md, the short table in README.md, and the commented config.yaml
+reference   the commented config.yaml, and the short table in README.md
 """
 
 # pyright: reportUnusedImport=false

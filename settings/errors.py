@@ -241,7 +241,7 @@ def unknown_key(path: Sequence[str], where: str, *, as_variable: bool = False) -
     elif 0 < len(siblings) <= MAX_LISTED:
         remedy = f"known here are {', '.join(siblings)}"
     else:
-        remedy = "correct or remove it; docs/configuration.md lists every key"
+        remedy = "correct or remove it; config.yaml lists every key"
     key = dotted(path[:depth])
     return Problem(where, key, f"{key} is not a known key; {remedy}")
 

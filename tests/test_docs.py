@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from settings.errors import find_key
+
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
@@ -100,7 +102,7 @@ def words() -> set[str]:
 @cache
 def is_setting(span: str) -> bool:
     """Sections of the configuration have names of packages: `dashboard.enabled`."""
-    return f"`{span}`" in (ROOT / "docs" / "configuration.md").read_text() or (ROOT / span).exists()
+    return find_key(span.split(".")) is not None or (ROOT / span).exists()
 
 
 def anchors(page: Path) -> set[str]:

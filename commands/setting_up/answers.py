@@ -275,7 +275,7 @@ MAX_SHOWN = 30
 """The most characters of a name that is repeated in an error."""
 
 
-LOCAL_CONFIG_HEADER = "# What is set here wins over config.yaml, key by key; docs/configuration.md lists every key.\n"
+LOCAL_CONFIG_HEADER = "# What is set here wins over config.yaml, which lists every key; a list wins as a whole.\n"
 
 
 class OperatorFiles:

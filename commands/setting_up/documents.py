@@ -107,7 +107,7 @@ def ask_for_documents(answers: Answers, own: OperatorFiles, output: WizardOutput
         return
     own.keep(changes_of(kb, folders, own.config))
     if len(folders) > 1:
-        output.say("Where each folder is published, for links, is set in kb.source_base_url: docs/configuration.md")
+        output.say("Where each folder is published, for links, is set in kb.source_base_url: config.yaml")
     elif isinstance(kb.source_base_url, str):
         ask_where_it_is_published(answers, own, output, folders[0])
 

@@ -199,8 +199,8 @@ def test_what_may_be_a_word_or_a_mapping_is_judged_as_what_it_is(refused: Failur
 
 def test_a_key_like_no_other_is_answered_with_what_there_is(refused: Failure) -> None:
     assert refused("metrics: {zzz: 1}").endswith("known here are port, host")
-    assert "docs/configuration.md lists every key" in refused("discord: {zzz: 1}")
-    assert "docs/configuration.md lists every key" in refused(environ={"APP__DISCORD__TOKEN__ZZZ": "1"})
+    assert "config.yaml lists every key" in refused("discord: {zzz: 1}")
+    assert "config.yaml lists every key" in refused(environ={"APP__DISCORD__TOKEN__ZZZ": "1"})
     assert "is not a known key" in refused("1: x")
     assert refused("Discord: {}").endswith("did you mean discord?")
 
