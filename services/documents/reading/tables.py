@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from model.words import number_of
 from services.documents.limits import Chunk, ChunkType, LineRecord
 from services.documents.reading.source_code import blocks
 from services.documents.reading.times import TimeReader, digits_needed, settle, timestamp
@@ -24,6 +25,7 @@ _LARGEST = 1e150  # its square is still a number
 _SEPARATORS = ",\t;|"
 _BETWEEN = re.compile(f"[{_SEPARATORS}]")  # behind a time begins the next cell: it is no fraction of the second
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?\s*+%?\s*+")
+_LIKE_NUMBER = re.compile(r"[0-9]|^\s*[-+]?inf(?:inity)?\s*$", re.IGNORECASE)
 _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{[^\n]*\})?\s+(\S+)(?:\s+-?[0-9]+)?")
 
 
@@ -35,6 +37,7 @@ class _Column:
     values: list[float] = field(default_factory=list[float])  # its numbers; `lines`: the line of each
     lines: list[int] = field(default_factory=list[int])
     others: int = 0  # the number of cells that are neither empty nor a number
+    unread: int = 0  # those of them that look like numbers (`1,500.00`, `12 ms`), and rows of too many cells
 
     def take(self, cell: str, line: int) -> None:
         value = _number(cell)
@@ -43,9 +46,15 @@ class _Column:
             self.lines.append(line)
         elif cell.strip():
             self.others += 1
+            self.unread += _LIKE_NUMBER.search(cell) is not None
 
     def describe(self) -> tuple[str, list[int]]:
-        """Return range and mean in words, and the lines beyond three standard deviations, the farthest first."""
+        """Return range and mean in words, and the lines beyond three standard deviations, the farthest first. Where a
+        cell may be a number that cannot be read, there is no range and no mean.
+        """
+        if self.unread:
+            number = number_of(len(self.values), "value is a number", "values are numbers")
+            return f"{self.name}: min, max and mean cannot be told: {number}, {self.unread} more may be", []
         mean = math.fsum(self.values) / len(self.values)
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / len(self.values))
         cells = zip(self.lines, self.values, strict=True)
@@ -53,6 +62,8 @@ class _Column:
         far = sorted(far, key=lambda at: -abs(at[1] - mean))[:MOST_OUTLIERS]
         low, high = min(self.values), max(self.values)
         text = f"{self.name}: min {low:g}, max {high:g}, mean {mean:.6g} of {len(self.values)} values"
+        if self.others:
+            text += f" ({self.others} left out: no {'number' if self.others == 1 else 'numbers'})"
         if far:
             text += f"; more than {SIGMAS} standard deviations away: "
             text += ", ".join(f"{value:g} (line {line})" for line, value in far)
@@ -89,6 +100,9 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
     for row in body:
         for column, cell in zip(columns, row.cells, strict=False):
             column.take(cell, row.first)
+        if any(map(str.strip, row.cells[len(names) :])):  # a mark within a number may have cut it
+            for column in columns:
+                column.unread += 1
     head = lines[header.first - 1 : header.last] if header else ()
     return _with_summary(columns, [_rows_chunk(lines, head, group) for group in _groups(body)], len(lines), names)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,6 +112,23 @@ def test_tables_without_a_header_and_with_cells_of_several_lines_are_read() -> N
     assert (chunk.line_start, chunk.line_end) == (1, 3)
     assert [chunk.line_end for chunk in rows('a,b\n1,"never\nends\n')][-1] == 3
     assert rows("\n") == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ("1.20 0.80 N/A 2.00", "price: min 0.8, max 2, mean 1.33333 of 3 values (1 left out: no number)"),
+        ('1.20 "1,500.00" 0.80', "price: min, max and mean cannot be told: 2 values are numbers, 1 more may be"),
+        ("1.20 $9.50 0.80 N/A 3", "price: min, max and mean cannot be told: 3 values are numbers, 1 more may be"),
+        ("1.20 0.80 +Inf", "price: min, max and mean cannot be told: 2 values are numbers, 1 more may be"),
+        ("1.20 0.80 1,500.00", "price: min, max and mean cannot be told: 3 values are numbers, 1 more may be"),
+        ("1.20 0.80, 2.00,,", "price: min 0.8, max 2, mean 1.33333 of 3 values"),
+    ],
+)
+def test_a_range_that_cells_without_a_readable_number_may_change_cannot_be_told(cells: str, said: str) -> None:
+    """A cell without digits is left out, and counted. A mark within a number may have cut a row into too many cells."""
+    table = "name,price\n" + "".join(f"x,{cell}\n" for cell in cells.split())
+    assert rows(table)[0].text == said
 
 
 def test_metrics_are_described_by_name() -> None:
