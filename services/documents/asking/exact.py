@@ -29,7 +29,10 @@ from services.documents.asking.query_lines import (
     explain_unknown_times,
     find_lines,
     group_counts,
+    in_words,
+    note_zones,
     resolve,
+    zone_of_groups,
 )
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
@@ -314,6 +317,8 @@ async def _by_compiled(
             if plan.asks_how_many or not asked.names:
                 return Findings(missing=unknown, notes=notes)
             asked = replace(asked, period=None)
+    if zones := await note_zones(scope, asked):
+        notes = (*notes, zones)
     if whole.limits:
         return await _within(scope, whole, replace(whole.limits, main=plan), asked, k, notes)
     if plan.asks_how_many:
@@ -509,7 +514,8 @@ async def _count_groups(
         groups, without = await group_counts(scope, asked, column)
         unknown = await explain_unknown_days(scope, asked) if column == "day" else ""
         notes = (*notes, unknown) if unknown else notes
-        facts.append(f"by {column}: {_list_groups(groups, without if column in STORED else 0)}")
+        zone = in_words(await zone_of_groups(scope, asked, column))
+        facts.append(f"by {column}{zone}: {_list_groups(groups, without if column in STORED else 0)}")
         if plan.distinct and not unknown:
             different = len(groups)
             facts.insert(0, f"different values of {column}: {different}")

@@ -149,6 +149,7 @@ class LineQuery:
             clocks=period.clocks,
             days=period.days,
             instants=period.instants,
+            zone=period.zone,
             severities=tuple(dict.fromkeys(level for meant in self.levels for level in meant)),
             components=self.components,
             holding=self.all_of,

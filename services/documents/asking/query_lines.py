@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from model.words import number_of
 from services.documents.asking import line_query
@@ -145,11 +146,13 @@ async def explain_unknown_times(scope: Scope, query: LineQuery) -> str:
     period = query.period
     if period is None:
         return ""
-    whole = replace(query.where, clocks=None, days=None, instants=None)
+    whole = replace(query.where, clocks=None, days=None, instants=None, zone=None)
     timed = (await scope.lines(LineWhere(whole.doc_ids, clocks=_ANY_TIME), 1)).per_document
     untimed = ids_of([doc for doc in logs_of(query.documents) if not timed.get(doc.doc_id)])
     wheres = [replace(whole, doc_ids=untimed)] if untimed else []
-    if period.days or period.instants:
+    if period.zone is not None:
+        wheres.append(replace(whole, zoneless=True))
+    elif period.days or period.instants:
         wheres.append(replace(whole, clocks=period.clocks, days=_UNKNOWN_DAYS))
     said: list[str] = []
     for where in wheres:
@@ -158,6 +161,7 @@ async def explain_unknown_times(scope: Scope, query: LineQuery) -> str:
             date = _DATE.search(found.lines[0].ts or "")
             why = "they have times without a day" if found.lines[0].ts else "no time of theirs could be read"
             why = f"either number of {date[0]} may be the day" if date else why
+            why = "their times have no zone" if where.zoneless else why
             files = list_files([scope.document(doc_id) for doc_id in found.per_document])
             lines = number_of(found.total, "line", "lines")
             asks = f'if "{period.text}" fits' if period.text else "on which day it was"
@@ -168,9 +172,43 @@ async def explain_unknown_times(scope: Scope, query: LineQuery) -> str:
 async def explain_unknown_days(scope: Scope, query: LineQuery) -> str:
     """Say for which lines of a query the day cannot be told, and why; empty: for none."""
     period = query.period or Period("")
-    if period.days or period.instants:
-        return ""  # the lines of a query for days have one
+    if period.days or period.instants or period.zone is not None:
+        return ""  # the lines of a query for days, or for a time in a zone, have one
     return await explain_unknown_times(scope, replace(query, period=replace(period, text="", days=_KNOWN_DAYS)))
+
+
+async def note_zones(scope: Scope, query: LineQuery) -> str:
+    """Say that the times of a query are compared as the files write them, where their zones differ; else empty."""
+    period = query.period
+    as_written = period and period.zone is None and (period.clocks or period.days or period.instants)
+    if not (as_written and await _zones_differ(scope, query)):
+        return ""
+    return "times are compared as they are written, and their zones differ"
+
+
+async def zone_of_groups(scope: Scope, query: LineQuery, group: str) -> int | None:
+    """Return the zone of the days, hours or minutes that lines are counted by: that of the query, and UTC where the
+    zones of the lines differ. None: they are as the lines write them, or are no times.
+    """
+    period = query.period or Period("")
+    if STORED.get(group) not in IN_ORDER:
+        return None
+    if period.zone is not None:
+        return period.zone
+    as_written = period.clocks or period.days or period.instants
+    return None if as_written or not await _zones_differ(scope, query) else 0
+
+
+def in_words(zone: int | None) -> str:
+    """Return a zone behind the name of a group: ` (UTC+02:00)`; empty for none."""
+    if zone is None:
+        return ""
+    hours, minutes = divmod(abs(zone), 60)
+    return f" (UTC{'-' if zone < 0 else '+'}{hours:02}:{minutes:02})" if zone else " (UTC)"
+
+
+async def _zones_differ(scope: Scope, query: LineQuery) -> bool:
+    return len(await scope.store.distinct(scope.name, LineWhere(ids_of(query.documents)), "zone")) > 1
 
 
 async def count_by_file(scope: Scope, query: LineQuery, per_document: Mapping[str, int]) -> list[str]:
@@ -223,7 +261,7 @@ def _matches(query: LineQuery, fit: Sequence[StoredLine]) -> Matches:
     if query.order == "file" or query.mode == "context":
         ordered = list(reversed(fit)) if last else list(fit)
     else:  # lines without a time come last, whichever end is wanted
-        timed = sorted((line for line in fit if line.ts_utc), key=lambda line: line.ts_utc or "")
+        timed = sorted((line for line in fit if line.ts_utc), key=lambda line: (line.ts_utc or "").rstrip("Z"))
         ordered = [*(reversed(timed) if last else timed), *(line for line in fit if not line.ts_utc)]
     chosen = tuple(ordered[query.offset : query.offset + query.limit])
     repeats = tuple(line for line in fit if message_count(line.text) > 1)
@@ -267,15 +305,17 @@ async def group_counts(scope: Scope, query: LineQuery, group: str) -> tuple[list
     counts = Counter[str]()
     without = 0
     column = STORED.get(group)
+    zone = await zone_of_groups(scope, query, group)
     if column and not query.regex:
-        counts.update(dict(await scope.store.distinct(scope.name, query.where, column, limit=_MOST_VALUES)))
+        where = query.where if zone is None else replace(query.where, zone=zone)
+        counts.update(dict(await scope.store.distinct(scope.name, where, column, limit=_MOST_VALUES)))
         without = await scope.total(query.where) - counts.total()
         for line in await _repeats(scope, query):
-            own = LineWhere((line.doc_id,), first=line.line_no, last=line.line_no)
+            own = LineWhere((line.doc_id,), first=line.line_no, last=line.line_no, zone=zone)
             for value, _ in await scope.store.distinct(scope.name, own, column):
                 counts[value] += message_count(line.text) - 1
     else:
-        read = _reader(query, group)
+        read = _reader(query, group, zone)
         async for lines in _matching_pages(scope, query):
             without += await in_thread(_count, counts, read, lines)
     if column == "day":
@@ -295,10 +335,10 @@ def _count(counts: Counter[str], read: Callable[[StoredLine], Iterable[str]], li
     return without
 
 
-def _reader(query: LineQuery, group: str) -> Callable[[StoredLine], Iterable[str]]:
+def _reader(query: LineQuery, group: str, zone: int | None) -> Callable[[StoredLine], Iterable[str]]:
     """Return a function that reads the values of a group from a line."""
     if column := STORED.get(group):
-        return lambda line: [_stored_value(line, column)]
+        return lambda line: [_stored_value(line, column, zone)]
     if group == "capture" and query.regex:
         values = captures_of(query.regex, line_query.LONGEST_LINE)
     else:
@@ -306,10 +346,22 @@ def _reader(query: LineQuery, group: str) -> Callable[[StoredLine], Iterable[str
     return lambda line: values(line.text)
 
 
-def _stored_value(line: StoredLine, column: str) -> str:
-    day, clock = (line.ts_utc or "")[:10], (line.ts_utc or "")[11:]
+def _stored_value(line: StoredLine, column: str, zone: int | None) -> str:
+    day, _, clock = _time_in_zone(line, zone).partition("T")
     values = {"severity": line.severity, "component": line.component, "day": day, "hour": f"{day} {clock[:2]}h"}
     return (values[column] or "") if day or column not in IN_ORDER else ""
+
+
+def _time_in_zone(line: StoredLine, zone: int | None) -> str:
+    """Return the minute of a line in a zone, or the writer's time; empty: it is not known."""
+    if zone is None:
+        return line.local or ""
+    if not (line.ts_utc or "").endswith("Z"):
+        return ""
+    try:
+        return f"{datetime.fromisoformat((line.ts_utc or '')[:16]) + timedelta(minutes=zone):%Y-%m-%dT%H:%M}"
+    except (ValueError, OverflowError):
+        return ""
 
 
 LONGEST_SHOWN = 400  # characters of a line
@@ -340,7 +392,7 @@ async def answer(scope: Scope, query: LineQuery) -> FoundLines:
     groups = await _groups(scope, query, query.group_by, matches) if query.group_by else []
     room = ROOM - sum(map(len, groups))
     kept, lines = await _render_lines(scope, query, matches.chosen, room)
-    notes = [f"Note: {note}." for note in (*matches.notes, unknown) if note]
+    notes = [f"Note: {note}." for note in (*matches.notes, unknown, await note_zones(scope, query)) if note]
     text = "\n".join([counted, *notes, *groups, *_describe_rest(query, matches, len(kept)), *lines])
     return FoundLines(text, matches.messages, tuple(_citation(scope, line) for line in kept))
 
@@ -363,7 +415,7 @@ async def _groups(scope: Scope, query: LineQuery, group: str, matches: Matches) 
     """Return the `top` groups with their numbers."""
     ranked, without = await group_counts(scope, query, group)
     top = ranked[: query.top]
-    name = f"key {query.key}" if group == "key" else group
+    name = f"key {query.key}" if group == "key" else f"{group}{in_words(await zone_of_groups(scope, query, group))}"
     what = "messages" if matches.messages != matches.lines else "lines"
     more = f", {len(ranked) - len(top)} not shown" if len(ranked) > len(top) else ""
     rows = [f"  {_cut(value, 200)}: {number}" for value, number in top]

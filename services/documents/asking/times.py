@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
@@ -10,9 +11,10 @@ from typing import NamedTuple
 
 from services.documents.asking.vocabulary import MONTHS, SIDES
 
+_EAST = r"[+-](?:0\d|1[0-4]):?(?:00|15|30|45)"
 _CLOCK = (
     r"(?:[01]?\d|2[0-3])(?::[0-5]\d(?::(?:[0-5]\d|60)(?:[.,]\d{1,9})?)?(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?)"
-    r"(?:\s?(?:Z|UTC|[+-]\d{2}:?\d{2})\b)?"
+    rf"(?:\s?(?:Z|UTC|GMT|{_EAST})\b)?"
 )
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -27,9 +29,14 @@ MOMENT = rf"(?:{_COMPACT}|{_DAY}(?:(?:[T ]|,?\sat\s|,\s)\s*+{_CLOCK})?|{_CLOCK})
 """A day, a time of day, or both."""
 _SIDE = "|".join(word.replace("_", r"\s++") for words in SIDES.values() for word in words.split())
 _FREE = r"(?<![\w.:\[/-])"
+# Not that of a zone: `10:15:00-05:00`, `10:15 -05:00`.
+_HYPHEN = (
+    r"(?:-(?=\s)|(?<!\s)(?:(?<!:\d\d:\d\d)(?<![.,]\d)(?<![.,]\d{2})(?<![.,]\d{3})(?<![.,]\d{6})"
+    rf"|(?!{_EAST}(?![:\d])))-)"
+)
 PERIOD = (
     rf"(?:\bbetween\s++({MOMENT})\s++(?:and|to|-|–)\s++({MOMENT})"
-    rf"|(?:\bfrom\s++|{_FREE})({MOMENT})\s*+(?:-|–|\b(?:to|until|till|through)\b)\s*+({MOMENT})"
+    rf"|(?:\bfrom\s++|{_FREE})({MOMENT})\s*+(?:{_HYPHEN}|–|\b(?:to|until|till|through)\b)\s*+({MOMENT})"
     rf"|\b(?:{_SIDE})\s++(?:(?:about|around)\s++)?({MOMENT})|{_FREE}({MOMENT}))"
 )
 """A moment, from one to another, or all before or after one; with a group for each moment."""
@@ -38,7 +45,8 @@ _SIDED = tuple(
     (side, re.compile(words.replace(" ", "|").replace("_", r"\s++"), re.IGNORECASE)) for side, words in SIDES.items()
 )
 _TIME_OF_DAY = re.compile(
-    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?(?:\s?(?P<half>[ap])\.?m)?",
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?(?:\s?(?P<half>[ap])\.?m\b\.?)?"
+    rf"(?:\s?(?P<zone>Z|UTC|GMT|{_EAST})\b)?",
     re.IGNORECASE,
 )
 _END_OF_DAY = "24:00:00"
@@ -52,6 +60,7 @@ class _Moment(NamedTuple):
     day: str | None
     start: str | None = None
     end: str | None = None
+    zone: int | None = None  # minutes east of UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +72,19 @@ class Period:
     days: tuple[str, str] | None = None
     instants: tuple[str, str] | None = None
     limits: int = 0  # the number of moments in the text: two of a span, one of "before" or "after"
+    zone: int | None = None  # minutes east of UTC, of days and times of day that the text gives with a zone
 
 
 def read(text: str) -> Period:
     """Read a text that fits `PERIOD`."""
     found = _period().fullmatch(text)
     moments = [_moment(said) for said in (found.groups() if found else (text,)) if said]
+    zone = _zone_of(moments)
     if len(moments) > 1:
-        return replace(_between(text, *moments), limits=2)
+        return replace(_between(text, *moments), limits=2, zone=zone)
     side = next((side for side, words in _SIDED if words.match(text)), None)
-    return replace(_before_or_after(text, side, moments[0]), limits=1) if side else _at(text, moments[0])
+    period = replace(_before_or_after(text, side, moments[0]), limits=1) if side else _at(text, moments[0])
+    return replace(period, zone=zone)
 
 
 def window(since: str | None, until: str | None) -> Period | None:
@@ -85,6 +97,11 @@ def window(since: str | None, until: str | None) -> Period | None:
         if said is not None and not _one_moment().fullmatch(said.strip()):
             raise ValueError(said)
     first, last = (_moment(said.strip()) if said else _Moment(None) for said in (since, until))
+    period = _window(since, until, first, last)
+    return period and replace(period, zone=_zone_of((first, last)))
+
+
+def _window(since: str | None, until: str | None, first: _Moment, last: _Moment) -> Period | None:
     text = " ".join(f"{word} {said}" for word, said in (("since", since), ("until", until)) if said)
     start, end = first.start or "00:00:00", last.end or _END_OF_DAY
     if not text:
@@ -175,7 +192,20 @@ def _moment(text: str) -> _Moment:
     hour, half = clock["hour"], (clock["half"] or "").lower()
     if half:
         hour = str(int(hour) % 12 + (12 if half == "p" else 0))
-    return _Moment(day, *_span(hour, clock["minute"], clock["second"], clock["fraction"]))
+    start, end = _span(hour, clock["minute"], clock["second"], clock["fraction"])
+    return _Moment(day, start, end, _minutes_east(clock["zone"]))
+
+
+def _zone_of(moments: Iterable[_Moment]) -> int | None:
+    """Return the zone of the last moment that has one: "between 21:30 and 21:50 UTC" means both in UTC."""
+    return next((moment.zone for moment in reversed([*moments]) if moment.zone is not None), None)
+
+
+def _minutes_east(zone: str | None) -> int | None:
+    if zone is None or zone[0] not in "+-":
+        return None if zone is None else 0
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return -minutes if zone[0] == "-" else minutes
 
 
 def _day(text: str) -> str:

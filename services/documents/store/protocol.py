@@ -280,6 +280,7 @@ class StoredLine:
     ts_utc: str | None = None
     severity: str | None = None
     component: str | None = None
+    local: str | None = None  # the time as its writer has it, `YYYY-MM-DDTHH:MM:SS.ffffff`
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +294,11 @@ class LineWhere:
     days: tuple[str, str] | None = None  # `YYYY-MM-DD`, both included; or `MM-DD`, of any year
     instants: tuple[str, str] | None = None
     """From (included) and to (excluded), as `YYYY-MM-DDTHH:MM:SS`; or `MM-DDTHH:MM:SS`, of any year."""
+    zone: int | None = None
+    """Minutes east of UTC: days and times of day are compared in this zone, with lines whose time has one. None: as
+    the lines write them.
+    """
+    zoneless: bool = False  # only lines whose time has no zone
     severities: tuple[str, ...] = ()
     components: tuple[str, ...] = ()  # any of them: a whole name or its last part, ignoring letter case
     holding: tuple[str, ...] = ()  # all of these texts, literally, ignoring letter case

@@ -55,7 +55,7 @@ CHUNK_COLUMNS = (
     "d.doc_id, c.chunk_index, c.text, c.line_start, c.line_end, c.ts_min, c.ts_max, c.severities, c.chunk_type, "
     "c.section_path, c.key_path, c.symbol, c.shown_by, c.components, c.pattern_lines, c.extra, d.extra, d.filename"
 )
-LINE_COLUMNS = "d.doc_id, l.line_no, l.text, l.ts, l.ts_utc, l.severity, l.component"
+LINE_COLUMNS = "d.doc_id, l.line_no, l.text, l.ts, l.ts_utc, l.severity, l.component, l.day || 'T' || l.clock"
 
 
 _MOST_EMBEDDED = 1000  # characters of a log line

@@ -238,6 +238,9 @@ _COLUMNS = {
     "day": "l.day",
     "hour": "l.day || ' ' || substr(l.clock, 1, 2) || 'h'",
     "minute": "l.day || ' ' || substr(l.clock, 1, 5)",
+    # The minutes east of UTC, of a time with a zone.
+    "zone": "CASE WHEN l.ts_utc LIKE '%Z' THEN "
+    "round((julianday(l.day || 'T' || l.clock) - julianday(rtrim(l.ts_utc, 'Z'))) * 1440) END",
 }
 _OF_TIME = frozenset({"day", "hour", "minute"})
 
@@ -257,7 +260,7 @@ def find(
     ).fetchall()
     direction = "DESC" if newest_first else "ASC"
     # What has no time can be neither the earliest nor the latest.
-    at = f"l.day IS NULL, l.day || coalesce(l.clock, '') {direction}, " if by_time else ""
+    at = f"l.ts_utc IS NULL, rtrim(l.ts_utc, 'Z') {direction}, " if by_time else ""
     rows = connection.execute(
         f"SELECT {schema.LINE_COLUMNS} {source} ORDER BY {at}d.doc_no {direction}, l.line_no {direction} LIMIT ?",
         [*values, limit],
@@ -268,7 +271,7 @@ def find(
 
 def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limit: int) -> list[tuple[str, int]]:
     condition, values = _condition(where)
-    name = _COLUMNS[column]
+    name = _in_zone(_COLUMNS[column], where)
     order = "1" if column in _OF_TIME else "count(*) DESC, 1"
     return connection.execute(
         f"SELECT {name}, count(*) FROM lines l JOIN documents d USING (doc_no) "
@@ -309,13 +312,28 @@ def _conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
 
 
 def _time_conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
+    if where.zone is not None:
+        yield "l.ts_utc LIKE '%Z'", ()
+    if where.zoneless:
+        yield "l.ts_utc NOT LIKE '%Z'", ()
     for span, text in ((where.clocks, "l.clock"), (where.instants, f"{_day(where.instants)} || 'T' || l.clock")):
         if span is not None:
+            text = _in_zone(text, where)  # noqa: PLW2901
             # A span over midnight is two.
             joined = "AND" if span[0] <= span[1] else "OR"
             yield f"({text} >= ? {joined} {text} < ?)", span
     if where.days is not None:
-        yield f"{_day(where.days)} BETWEEN ? AND ?", where.days
+        yield _in_zone(f"{_day(where.days)} BETWEEN ? AND ?", where), where.days
+
+
+def _in_zone(expression: str, where: LineWhere) -> str:
+    """Return an SQL expression with day and time of day in the zone of the filter. Zones do not change seconds."""
+    if where.zone is None:
+        return expression
+    at = f"rtrim(l.ts_utc, 'Z'), '{where.zone:+d} minutes'"
+    return expression.replace("l.day", f"date({at})").replace(
+        "l.clock", f"(strftime('%H:%M', {at}) || substr(l.clock, 6))"
+    )
 
 
 def _word_queries(where: LineWhere) -> Iterator[str]:

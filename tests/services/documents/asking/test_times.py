@@ -47,6 +47,29 @@ def test_spans_of_time_are_understood(question: str, clocks: tuple[str, str]) ->
 
 
 @pytest.mark.parametrize(
+    ("question", "zone"),
+    [
+        ("What happened between 21:30 and 21:50 UTC?", 0),
+        ("what happened at 21:30Z?", 0),
+        ("at 9:30 pm GMT", 0),
+        ("errors since 2031-03-04T23:30:00+02:00", 120),
+        ("errors before 23:30:00 -0530 on 2031-03-04", -330),
+        ("errors at 2031-03-04T16:45:00.5-05:00", -300),
+        ("errors at 2031-03-04T16:45:00-0500", -300),
+        ("entries 14:30-14:35", None),
+        ("entries 04:30-05:00", None),
+        ("entries 04:30:00-05:00:00", None),
+        ("entries 04:30:10 - 05:00", None),
+        ("What happened on 2031-03-04?", None),
+    ],
+)
+def test_a_zone_behind_a_time_is_read(question: str, zone: int | None) -> None:
+    period = planned(question).period
+    assert period is not None
+    assert period.zone == zone
+
+
+@pytest.mark.parametrize(
     ("question", "days"),
     [
         ("What was logged on 2031-03-04?", ("2031-03-04", "2031-03-04")),
