@@ -254,7 +254,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "keep": Option(
         "with --backup",
-        "then delete older backups, of the names that differ in digits only, but for the newest N in all",
+        "then delete older backups, of the names that differ in the date only, but for the newest N in all",
         {"type": parse_count, "metavar": "N"},
         ("backup",),
     ),

@@ -341,6 +341,8 @@ def test_keep_deletes_the_oldest_of_the_same_series_and_nothing_else(
     others = {
         "before-upgrade.zip": whole,
         "other-2026-02-01.zip": whole,
+        "bot2-2026-02-01.zip": whole,
+        "bot-2-2026-02-01.zip": whole,
         "bot-2026-01-01.zip": b"no backup",
         "bot-2026-01-02.zip": whole[:-99],
     }

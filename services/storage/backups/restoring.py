@@ -1,5 +1,5 @@
 """Restores a backup: checks it, unpacks it into a separate folder, compares the files, and moves them into place.
-Deletes old backups: those that lie beside a new one and whose names differ from its name in digits only.
+Deletes old backups: those that lie beside a new one and whose names differ from its name in the date only.
 """
 
 from __future__ import annotations
@@ -172,7 +172,13 @@ def _unpack_file(archive: zipfile.ZipFile, copied: CopiedFile, path: Path, progr
         os.close(descriptor)
 
 
-_DIGITS = re.compile(r"[0-9]+")
+_DATE = re.compile(
+    r"(?<![0-9])(?:(?:19|20)[0-9]{2}-?W[0-9]{2}|(?:19|20)[0-9]{2}(?:[-_.:T ]?[0-9]{2}){1,5}"
+    r"|[0-9]{2}[-_.][0-9]{2}[-_.](?:19|20)[0-9]{2}|[0-9]{9,13})(?![0-9])"
+)
+"""`2026-02-01`, `20260201T031056`, `2026-W05`, `01.02.2026`, and seconds since 1970."""
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9]+")
+"""A number that is no part of a name such as `bot2`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +190,11 @@ class PruneResult:
 
 
 def series_of(name: str) -> str | None:
-    """Return the name with each number replaced, which all backups of a series share. None: it holds no number."""
-    series = _DIGITS.sub("0", name)
-    return series if _DIGITS.search(name) else None
+    """Return the name without its date, which all backups of a series share; without a date, the name without its
+    last number. Other numbers may tell one bot from another, as in `bot2-2026-02-01.zip`. None: it holds neither.
+    """
+    found = [*_DATE.finditer(name)] or [*_NUMBER.finditer(name)]
+    return f"{name[: found[-1].start()]}0{name[found[-1].end() :]}" if found else None
 
 
 def prune(newest: Path, keep: int) -> PruneResult:

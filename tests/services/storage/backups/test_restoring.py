@@ -21,7 +21,7 @@ import pytest
 from services.storage import files
 from services.storage.backups import manifest, restoring
 from services.storage.backups.manifest import MANIFEST_NAME, BadBackup, CopiedFile, Manifest
-from services.storage.backups.restoring import FolderInUse, restore
+from services.storage.backups.restoring import FolderInUse, restore, series_of
 from services.storage.backups.writing import CopyProgress, back_up
 from services.storage.data_folder import lock
 from tests.services.storage.backups.folders import ANY_ORDER, EXPECTED, MADE_AT, files_in, write
@@ -258,3 +258,30 @@ def test_a_deep_tree_that_was_left_there_ends_no_command(tmp_path: Path, steps: 
     os.close(folder)
     with lock(tmp_path, "a test"):
         assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("bot-2026-02-01.zip", "bot-2026-01-31.zip", True),
+        ("bot-20260201T031056.zip", "bot-20260202T031056.zip", True),
+        ("bot 2026-02-01 03:10.zip", "bot 2026-02-01 04:10.zip", True),
+        ("bot-2026-W05.zip", "bot-2026-W06.zip", True),
+        ("bot2-01.02.2026.zip", "bot2-02.02.2026.zip", True),
+        ("bot-1770000000.zip", "bot-1770000060.zip", True),
+        ("1-2026-02-01.zip", "1-2026-02-02.zip", True),
+        ("b-1.zip", "b-2.zip", True),
+        ("bot1-2026-02-01.zip", "bot2-2026-01-01.zip", False),
+        ("server-1-2026-02-01.zip", "server-2-2026-02-01.zip", False),
+        ("2026-02-01-bot-1.zip", "2026-02-02-bot-2.zip", False),
+        ("staging1-7.zip", "staging2-6.zip", False),
+        ("10.0.0.1-20260201.zip", "10.0.0.2-20260201.zip", False),
+    ],
+)
+def test_backups_of_a_series_differ_in_the_date_only(one: str, other: str, same: bool) -> None:
+    assert (series_of(one) == series_of(other)) is same
+
+
+@pytest.mark.parametrize("name", ["backup.zip", "bot1.zip"])
+def test_a_name_without_date_and_number_of_its_own_is_of_no_series(name: str) -> None:
+    assert series_of(name) is None
