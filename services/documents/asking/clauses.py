@@ -21,8 +21,8 @@ class Clauses:
         main: the question without its clauses.
         anchor: "the FATAL entry" of "before the FATAL entry", which lines come `before` or after.
         excluded: each clause such as "not about login", with its "login".
-        unread: clauses that no query can say, such as "in the last hour" and "not succeed". Who leaves them out answers
-            another question.
+        unread: clauses that no query can say, such as "in the last hour", "over 100 ms" and "not succeed". Who leaves
+            them out answers another question.
         text: all clauses.
     """
 
@@ -56,6 +56,18 @@ _TIME = (
     rf"(?:{_WITHIN}(?:the\s++)?(?:last|past|previous|next|first|final)\s++{_SOME}|(?<!the\s)(?:last|past)\s++{_SOME}"
     rf"|(?:{_WITHIN})?(?:(?:the|this|last|at)\s++{_WHILE}|{_DAY}|an?\s++{_SPAN}\s++ago|{_SOME}\s++ago))\b"
 )
+_UNIT = (
+    r"(?:[nmuµ]?s|[kmgt]?i?b|%|per\s?cent"
+    r"|(?:\w{2,5})?(?:seconds?|secs?|minutes?|mins?|hours?|days?|bytes?|times|requests?|characters?))"
+)
+_AMOUNT = (
+    rf"(?:(?:\d[\d,]{{0,20}}(?:\.\d{{1,9}})?|half\s++an?|{any_of('FEW')}\b)(?:\s*+{_UNIT})?(?![\w:/-]|\.\d)"
+    rf"|an?\s++{_UNIT}\b)"
+)
+_COMPARED = (
+    rf"(?:(?:\b(?:\w{{2,20}}er|more|less)\s++than|\bat\s++(?:least|most)|\b(?:over|under|above|below|exceed(?:s|ed|ing)?"
+    rf"|up\s++to)|[<>]=?)\s*+{_AMOUNT}|(?<![\w.:-]){_AMOUNT}\s++or\s++(?:\w{{2,12}}er|more|less)\b)"
+)
 _ASIDE = (
     r"(?:(?:I|we|you)\s++(?:\w++\s++)?(?:(?:do|did|am|are|can|could|would|have|should|might|need)\s++not|cannot"
     r"|(?:do|did|are|have|had|ca|could|wo|would|should|need)n['’]?t)|or\s++not|no(?=,)|no\s++matter|why\s++not|a\s++while)"
@@ -68,6 +80,7 @@ _CLAUSES = {
     "before": rf"\b{_BEFORE}\s",
     "after": rf"\b{_AFTER}\s",
     "excluded": rf"\b(?:{_NOT}(?:\s++(?:be|been|the|ones|those|have|has)){{0,4}}\s++{_HOLDS}|{_OTHER_THAN})\s",
+    "compared": _COMPARED,
     "unread": rf"\b(?:{_NOT}|no|none|nothing|nobody|neither|nor|unless|between|while)\b",
     # Whether two entries are the same is not known, nor how many users there are for each host.
     "same": r"\b(?:different|distinct|unique)\s++"
@@ -117,7 +130,7 @@ def split(reading: Reading) -> Clauses | None:
     main, at = "", 0
     for found, following in zip(starts, [*(each.start() for each in starts[1:]), len(text)], strict=True):
         kind, start = found.lastgroup, found.end()
-        stop = start if kind in {"time", "same"} else _end(text, start, following)
+        stop = start if kind in {"time", "same", "compared"} else _end(text, start, following)
         clauses.append(" ".join(text[found.start() : stop].split()).rstrip(","))
         said = text[start:stop].strip()
         if kind in {"before", "after"} and not anchors:

@@ -19,9 +19,14 @@ class Names:
     """The names of a question, with their spelling in the documents."""
 
     asked: tuple[str, ...] = ()  # names that are conditions, as the question writes them
-    found: tuple[str, ...] = ()  # the same names as the documents write them
+    forms: tuple[tuple[str, ...], ...] = ()  # each of these as the documents write it: in texts of one line
     absent: tuple[str, ...] = ()  # names without which there is no answer, if no document has any of them
     notes: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The texts of all names."""
+        return tuple(text for form in self.forms for text in form)
 
 
 def compile_query(
@@ -32,7 +37,7 @@ def compile_query(
     return LineQuery(
         documents=tuple(documents),
         all_of=() if plan.any_is_enough else names.found,
-        any_of=names.found if plan.any_is_enough else (),
+        either=names.forms if plan.any_is_enough else (),
         names=names.asked,
         levels=level.alternatives if level else (),
         components=components,
@@ -163,7 +168,7 @@ async def count_each(scope: Scope, asked: LineQuery) -> str:
 async def find_names(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Names:
     """Find the names of the question in the documents, in any of their spellings."""
     asked: list[str] = []
-    found: list[str] = []
+    found: list[tuple[str, ...]] = []
     missing: list[NameMention] = []
     selective = await selective_names(scope, plan)
     for mention in plan.mentions:
@@ -174,7 +179,7 @@ async def find_names(scope: Scope, plan: Plan, documents: Sequence[Document]) ->
         # order: then it says which entries.
         elif mention.text in selective or not plan.words or plan.asks_how_many or plan.asks_first_or_last:
             asked.append(mention.text)
-            found += form
+            found.append(form)
     needed = [mention for mention in missing if mention.required or _is_only_condition(plan, mention, documents)]
     lacking = tuple([mention.text for mention in needed if not await _is_path(scope, mention, documents)])
     if lacking and not found:

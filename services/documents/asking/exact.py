@@ -111,14 +111,14 @@ async def _keys(
     scope: Scope, plan: Plan, words: tuple[str, ...], configs: Sequence[Document], k: int
 ) -> Findings | None:
     """Count the values of configurations, or the values with one name. None: no value has that name."""
-    if len(words) > 1 or (plan.unit is None and (not words or not plan.asks_how_many)):
+    if len(words) > 1 or (plan.unit is None and (not words or plan.ignored or not plan.asks_how_many)):
         return None
     of_each: dict[str, list[StoredChunk]] = {}
     for doc in configs:
         leaves = [chunk for chunk in await _chunks(scope, doc) if chunk.type is ChunkType.LEAF and chunk.key_path]
         of_each[doc.filename] = [leaf for leaf in leaves if not words or _is_called(leaf, words[0])]
     leaves = [leaf for found in of_each.values() for leaf in found]
-    if not leaves:
+    if not leaves or (words and plan.asks_how_many and any(map(_holds_several, leaves))):
         return None
     what = f'keys called "{words[0]}"' if words else "keys with a value"
     facts = [f"{what} in {list_files(configs)}: {len(leaves)}"] if len(configs) > 1 else []
@@ -167,6 +167,11 @@ def _is_called(leaf: StoredChunk, name: str) -> bool:
     """Return True if the key of a value has all words of a name: `ports[0]`, and also `admin_port`, for "ports"."""
     last = _INDEX.sub("", leaf.key_path or "").rsplit(".", 1)[-1]
     return set(smallest_tokens(name)) <= set(smallest_tokens(last))
+
+
+def _holds_several(leaf: StoredChunk) -> bool:
+    """Return True if a value is a list or an object in one line, of which the parts are not counted."""
+    return leaf.text.rpartition(" = ")[2].startswith(("[", "{"))
 
 
 def _cells(columns: tuple[str, ...], row: str) -> tuple[str, ...]:
@@ -292,7 +297,9 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     plan, components = await _find_component(scope, plan, logs)
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
-        named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
+        named = replace(
+            named, asked=kept, forms=tuple(form for form in named.forms if set(form) <= {*plan.identifiers})
+        )
     if _has_conditions(plan, named) or components:
         asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
         found = await _by_compiled(scope, whole, plan, asked, named, k)
@@ -366,6 +373,11 @@ async def _show_uncounted(
 
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
+    says_more = (
+        plan.words or plan.period or plan.level_is_condition or plan.grouped_by or plan.group_keys or named.found
+    )
+    if plan.asks_how_many and not says_more and (plan.ignored or plan.mentions):
+        return False  # all lines are not what it counts
     counts_words = plan.counts_lines and plan.asks_how_many
     wants_order = (plan.asks_first_or_last or plan.aggregate is not None) and not plan.words
     conditions_set = plan.period or named.found or plan.level_is_condition or plan.grouped_by or plan.group_keys
@@ -521,6 +533,9 @@ async def _count_groups(
             facts.insert(0, f"different values of {column}: {different}")
     for key in plan.group_keys:
         groups, without = await group_counts(scope, replace(asked, key=key), "key")
+        # A line may name it in another way: "user ada logged in".
+        _, unread = await group_counts(scope, replace(asked, key=key, words=(*asked.words, key)), "key")
+        groups = [] if unread else groups
         facts += [f"by {key}: {_list_groups(groups)}"] if groups else []
         if groups and plan.distinct:
             different = len(groups)

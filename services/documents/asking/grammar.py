@@ -176,6 +176,9 @@ _LABEL = (
     r"|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd|broadcast"
     r"|instance|event|eventid|http|https|response)"
 )
+_BEHIND = (
+    "in|on|at|of|from|to|and|or|before|after|between|since|until|with|is|was|were|are|had|has|have|got|did|does|do"
+)
 _SOME = rf"(?:\s++(?:\d{{1,2}}|\d{{3}}(?=\s++(?:{any_of('THINGS')}|{_LEVEL})\b)|{any_of('FEW')}){_STOP})?"
 _ANY_LEVEL = re.sub(r"\(\?P<\w+>", "(?:", _ONE_LEVEL)
 
@@ -191,7 +194,8 @@ _GRAMMAR: dict[Kind, str] = {
     "name": r"(?<!\w)[A-Za-z][\w.\-]*(?:\([\w.\-]+\))?\[\d+\]|(?<![\w.=])[A-Za-z_][\w.-]*=[\w./:@-]*\w",
     # "port 8080", "TID 179": `id-00005` and `job5` are whole names, a label is parted from its number.
     "numbered": rf"(?:\b(?P<label>{_LABEL})(?:\s*+(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*+|\s++)"
-    r"|(?<![\w.-])(?P<capitals>(?-i:[A-Z][A-Z_]{1,15}))\s++#?)(?P<number>-?\d+)(?![\w.:/-]*\w)",
+    r"|(?<![\w.-])(?P<capitals>(?-i:[A-Z][A-Z_]{1,15}))\s++#?)"
+    rf"(?P<number>-?\d+|(?(label)(?-i:[A-Za-z])(?=\W*$|[,;.?!]|\s++(?:{_BEHIND})\b)|(?!)))(?![\w.:/-]*\w)",
     "idiom": _phrases("at first/last", "first of_all/name", "START/STOP with", "turn/turns/turned up", "going on"),
     "around": _phrases(
         "N THINGS around",

@@ -116,6 +116,7 @@ class LineQuery:
     documents: tuple[Document, ...] = ()
     all_of: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
+    either: tuple[tuple[str, ...], ...] = ()  # all texts of one of these groups
     none_of: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # all of these, in any form; `words_any`: one of them
     words_any: tuple[str, ...] = ()
@@ -153,7 +154,7 @@ class LineQuery:
             severities=tuple(dict.fromkeys(level for meant in self.levels for level in meant)),
             components=self.components,
             holding=self.all_of,
-            holding_any=self.any_of,
+            holding_any=(*((text,) for text in self.any_of), *self.either),
             lacking=self.none_of,
             words=self.words,
             words_any=self.words_any,
@@ -167,7 +168,7 @@ class LineQuery:
         said = (
             ("/".join(self.where.severities), "{}"),
             ("entries" if some else "lines", "{}"),
-            ((" or " if self.any_of else ", ").join(self.names), "mentioning {}"),
+            ((" or " if self.either else ", ").join(self.names), "mentioning {}"),
             (", ".join(self.components), "written by {}"),
             (", ".join(self.words), "with the words {}"),
             (" or ".join(self.words_any), "with the words {}"),

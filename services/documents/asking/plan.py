@@ -13,7 +13,7 @@ from services.documents import limits
 from services.documents.asking import clauses, grammar, times
 from services.documents.asking.grammar import FILE_NAME, ONE_LEVEL, SOME, Kind, Phrase, Reading
 from services.documents.asking.times import Period
-from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, asks_for_lines, number_of
+from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, asks_for_lines, names_thing, number_of
 from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
@@ -250,14 +250,36 @@ def read_mention(piece: Phrase) -> NameMention | None:
     return _name(piece) if piece.kind in {"word", "file"} else None
 
 
-def _numbered(piece: Phrase) -> NameMention:
-    """Return a labelled number as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line."""
-    label, number = (piece.match["label"] or piece.match["capitals"]).split()[0], piece.match["number"]
-    forms = [(f"[{number}]",), (f":{number}",), (f"{label}-{number}",), (f"{label}_{number}",), (label, number)]
+def _numbered(piece: Phrase, number: str | None = None) -> NameMention:
+    """Return a labelled number as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line; a
+    labelled letter as the value of a key. `number`: another one with the same label.
+    """
+    label, own = (piece.match["label"] or piece.match["capitals"]).split()[0], str(piece.match["number"])
+    text = " ".join(piece.text.split()) if number is None else f"{label} {number}"
+    if own.isalpha():
+        keys = [f'"{label}":"{own}"', f'"{label}": "{own}"', f'{label}="{own}"']
+        values = [f"{label}{mark}{own}" for mark in ("=", ": ", "-", "_")]
+        return NameMention(text, required=False, forms=tuple((form,) for form in (*values, *keys)))
+    number = number or own
+    forms = [(f"[{number}]",), (f":{number}",), (f"{label}-{number}",), (f"{label}_{number}",)]
+    forms += [(f"{label}={number}",), (label, number)]
     # A long number is hardly there by chance; one that was filled up with zeros may be.
     alone = len(number) >= _LONG or (label.lower() in _COLUMN_WORDS and len(number) >= _TELLING_DIGITS)
     forms += [(number,)] if alone and not number.startswith("0") else []
-    return NameMention(" ".join(piece.text.split()), required=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
+    return NameMention(text, required=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
+
+
+def _share_labels(reading: Reading, names: dict[int, NameMention]) -> None:
+    """Give a number that is listed behind a labelled one its label: `404` in "status 500 or 404"."""
+    listed = [piece for piece in reading.pieces if piece.text.lower() not in _JOINING]
+    labelled: Phrase | None = None
+    for before, piece in pairwise(listed):
+        labelled = before if before.kind == "numbered" else labelled
+        joined = _LIST.fullmatch(reading.text, before.end, piece.start)
+        if labelled and piece.kind == "word" and piece.text.isdigit() and joined:
+            names[piece.start] = _numbered(labelled, piece.text)
+        else:
+            labelled = None
 
 
 def _name(piece: Phrase) -> NameMention | None:
@@ -305,6 +327,12 @@ _UNITS = {
     **dict.fromkeys(("rows", "records", "samples", "entries"), "rows"),
 }
 _UNIT = re.compile(rf"\s+(?:(?:of|the|all|data|different|config(?:uration)?)\s+)*({'|'.join(_UNITS)})\b", re.IGNORECASE)
+_COUNTED = re.compile(r"\s+(?:(?:of|the|all|different|those|these)\s+){0,4}(\w{1,30})")
+_FILES = re.compile(r"(?:log\s?)?files?|documents?|attachments?|uploads?", re.IGNORECASE)
+_LOGGED_IN = re.compile(
+    r"logg?ed\s(?:in|out|on|off)(?=[?.!,;]|$|\s(?:from|as|via|to|at|successfully|last|first|before|after|since|today|yesterday)\b)",
+    re.IGNORECASE,
+)
 _LINES_FOLLOW = re.compile(rf"\s+(?:{any_of('ENTRY')}|times|hits)\b", re.IGNORECASE)
 _ASKS_ELSE = re.compile(r"\b(?:wh(?:ich|at|ere|en|o|y)|how)\b", re.IGNORECASE)
 _MENTIONED = re.compile(rf"\b{any_of('MENTION')}\b", re.IGNORECASE)
@@ -321,6 +349,7 @@ _WRITER = re.compile(
 )
 
 
+_JOINING = frozenset({"and", "or", "nor"})
 _OR = re.compile(r",?\s*(?:and/)?or(?:\s+(?:the|an?))?", re.IGNORECASE)
 _LIST = re.compile(
     r"\s*+(?:,\s*+(?:\b(?:and|or|nor)\b)?|\b(?:and|or|nor)\b)\s*+(?:(?:the|an?|about|with|from)\s++){0,6}",
@@ -393,6 +422,9 @@ class Plan:
     start_position: Position | None = None
     writer_names: tuple[str, ...] = ()  # names that may be those of components
     counts_lines: bool = False  # True if it only counts lines: not "where is X, and how often"
+    ignored: tuple[
+        str, ...
+    ] = ()  # words that are in none of the other fields, though they may say which lines are meant
     counts_mentions: bool = False  # True if it counts a word literally: "how often does X show up"
     words: tuple[str, ...] = ()  # all other words that say what the question is about
     any_is_enough: bool = False  # True if one name, or one word if there are no names, is enough: "A or B"
@@ -535,6 +567,7 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
     severity, level_pieces = read_severity(reading)
     period, time_pieces = _period(reading)
     names = {piece.start: name for piece in reading.pieces if (name := read_mention(piece))}
+    _share_labels(reading, names)
     read = {*names, *(piece.start for piece in (*level_pieces, *time_pieces))}
     unread = [piece for piece in reading.pieces if piece.start not in read]
     ordinal = next(map(_ordinal, reading.of("nth")), None)
@@ -561,6 +594,7 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
         unit=next((_UNITS[found[1].lower()] for found in units if found), None),
         start_position=start,
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
+        ignored=tuple(_ignored(reading, unread, known)),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
         any_is_enough=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
         group_keys=keys,
@@ -668,5 +702,20 @@ def _words(reading: Reading, unread: Sequence[Phrase], file_words: frozenset[str
             for run in piece.text.split():
                 word = run.strip(".,:;!?-/@$#+~%")
                 known = word.casefold() in STOP_WORDS | file_words or asks(word) or (begins and _VERBS.fullmatch(word))
-                if len(word) > 1 and not known:
+                if len(word) > 1 and (not known or _LOGGED_IN.match(reading.text, piece.start)):
                     yield word
+
+
+def _ignored(reading: Reading, unread: Sequence[Phrase], file_words: frozenset[str]) -> Iterator[str]:
+    """Yield the words that `_words` leaves out, though lines are not what they count: the users of "how many users",
+    the files of "how many files".
+    """
+    for piece in reading.of("count"):
+        counted = _COUNTED.match(reading.text, piece.end)
+        if counted and _FILES.fullmatch(counted[1]):
+            yield counted[1]
+    for piece in unread:
+        if piece.kind == "word" and piece.text.casefold() not in STOP_WORDS | file_words:
+            word = piece.text.strip(".,:;!?-/@$#+~%")
+            if names_thing(word):
+                yield word

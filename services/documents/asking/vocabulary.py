@@ -96,15 +96,14 @@ _CLASSES = {
 # Words that ask, beside those of the classes.
 _ASKING = """
     errors? warnings? warn fatal critical info debug trace notice files? logs? logg?ed logfiles? levels? lvl severit(?:y|ies)
-    shown? shows about written wrote write finds? found recent many often counts? total amount quantity types? kinds?
-    categor(?:y|ies) list all any every each times? between since until during around exactly say(?:s|ing)? said tell give text
+    shown? shows about written wrote write finds? found recent many often counts? total amount quantity list all any every each times? between since until during around exactly say(?:s|ing)? said tell give text
     print content position distribution breakdown common frequent(?:ly)? most which what when where who why how did does do are
-    the report(?:ed|s)? records? exists? present see seen date day timestamp components? attached one attachment upload(?:ed)?
+    the report(?:ed|s)? records? exists? present see seen attached one attachment upload(?:ed)?
     posted evidence stuff exact full whole please at on in of for to with its it everything anywhere nowhere come up
-    down still ever sign altogether overall quote happening search look(?:ing)? grep refer(?:s|red)? per only single very gone
-    ips? address(?:es)? users? wrong points? instan(?:ce|t) occurrences? numbers? later entries and""".replace(
-    "\n", " "
-)
+    down still ever sign altogether overall quote happening search look(?:ing)? grep refer(?:s|red)? per only single very
+    instan(?:ce|t) occurrences? numbers? later entries and""".replace("\n", " ")
+# What is asked for in these words stands in a line without them.
+_NAMING = "types? kinds? categor(?:y|ies) date day timestamp components? ips? address(?:es)? users? wrong points? gone"
 
 
 def any_of(*names: str) -> str:
@@ -121,6 +120,7 @@ _STRUCTURE = re.compile(
         *("THING", "THINGS", "WHAT", "HAPPENED", "CLOSE", "FEW", "ORDINAL", "FIRST", "LAST", "MENTION"),
         *(f"{side}_{form}" for side in ("NEXT", "PREVIOUS") for form in ("ADVERB", "ADJECTIVE", "VERB")),
         _ASKING,
+        _NAMING,
     ),
     re.IGNORECASE,
 )
@@ -129,6 +129,14 @@ _STRUCTURE = re.compile(
 def asks(word: str) -> bool:
     """Return True if a word belongs to the wording of a question, and is not searched."""
     return not word.isdigit() and _STRUCTURE.fullmatch(word) is not None
+
+
+_THING = re.compile(any_of(_NAMING), re.IGNORECASE)
+
+
+def names_thing(word: str) -> bool:
+    """Return True if a word that is not searched may name what is asked for, and lines are something else."""
+    return _THING.fullmatch(word) is not None
 
 
 _LINES = re.compile(

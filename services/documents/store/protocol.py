@@ -302,7 +302,7 @@ class LineWhere:
     severities: tuple[str, ...] = ()
     components: tuple[str, ...] = ()  # any of them: a whole name or its last part, ignoring letter case
     holding: tuple[str, ...] = ()  # all of these texts, literally, ignoring letter case
-    holding_any: tuple[str, ...] = ()  # one of these at least, likewise
+    holding_any: tuple[tuple[str, ...], ...] = ()  # all texts of one of these groups at least, likewise
     lacking: tuple[str, ...] = ()  # none of these, likewise
     words: tuple[str, ...] = ()  # all of these, as words in any form
     words_any: tuple[str, ...] = ()  # one of these at least, likewise

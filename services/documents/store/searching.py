@@ -306,7 +306,11 @@ def _conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
     for needle in where.holding:
         yield "holds(l.text, ?)", (needle,)
     if where.holding_any:
-        yield f"({' OR '.join(['holds(l.text, ?)'] * len(where.holding_any))})", where.holding_any
+        groups = (" AND ".join(["holds(l.text, ?)"] * len(group)) for group in where.holding_any)
+        yield (
+            f"({' OR '.join(f'({group})' for group in groups)})",
+            [text for group in where.holding_any for text in group],
+        )
     for needle in where.lacking:
         yield "NOT holds(l.text, ?)", (needle,)
 
@@ -342,7 +346,7 @@ def _word_queries(where: LineWhere) -> Iterator[str]:
         yield match_of(words)
     if words := _one_of(where.words_any):
         yield words
-    either = list(map(tokenizer.smallest_tokens, where.holding_any))
+    either = [[word for text in group for word in tokenizer.smallest_tokens(text)] for group in where.holding_any]
     if either and all(either):
         yield " OR ".join(f"({match_of(words)})" for words in either)
 

@@ -192,6 +192,10 @@ async def test_an_entry_that_is_nowhere_has_nothing_beside_it(files: Files, ques
         ("How many different users per host got a 500?", "different users"),
         ("How many different users got a 500?", "different values of user"),
         ("How many errors since yesterday?", "since yesterday"),
+        ("How many errors over 1000 ms are there?", "over 1000 ms"),
+        ("How many ERROR entries are longer than a second?", "longer than a second"),
+        ("How many ERROR entries of 3 s or more?", "3 s or more"),
+        ("How many errors >= 2.5s are there?", ">= 2.5s"),
         ("How many ERROR lines without `retry` mention login?", "without `retry` mention login"),
     ],
 )
