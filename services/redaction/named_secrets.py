@@ -18,8 +18,9 @@ _OF = "[._ -]?"
 NAMES = (
     rf"(?:(?i:(?:pass(?:word|wd|phrase)|pwd|credential|secret|token|connection{_OF}string|(?:{_KEYS}){_OF}key)"
     rf"(?:{_OF}(?:value|base64|b64|hash))?"
-    rf"|passwords|passwds|credentials|(?:api|access|secret){_OF}keys|(?:auth|access){_OF}tokens)"
-    r"|(?:(?<![A-Za-z])(?i:pass)|(?<=[a-z])Pass))"
+    rf"|passwords|passwds|credentials|(?:api|access|secret){_OF}keys|(?:auth|access){_OF}tokens"
+    rf"|passcode|totp{_OF}(?:seed|key)|(?:recovery|backup)[_-]?codes)"
+    r"|(?:(?<![A-Za-z])(?i:pass|psk|pw)|(?<=[a-z])P(?:ass|sk)))"
 )
 """The end of a name that marks a secret: `DB_PASSWORD`, `secretKey`, `db.pass`. It has no capturing groups."""
 PLACEHOLDER = (
@@ -41,7 +42,7 @@ is_word = lazy_pattern(
 ).fullmatch
 """In lower case, up to three joined: `granted.`, `dead-code`."""
 is_constant = lazy_pattern(r"[A-Z]{2,20}(?:_[A-Z]{2,20}){1,5}").fullmatch
-is_ambiguous = lazy_pattern(r"(?:^|\s)(?:pass|credentials)$", re.IGNORECASE).search
+is_ambiguous = lazy_pattern(r"(?:^|\s)(?:pass|pw|credentials)$", re.IGNORECASE).search
 """Names that also stand before counts and steps, as in `pass: 12`."""
 
 _ends_with_secret = lazy_pattern(rf"{NAMES}$").search
@@ -155,11 +156,11 @@ _SIGN = (
     # Perhaps with a type between name and value.
     r"(?P<sign>(?::[ \t]{0,9}&?(?:'static[ \t])?|(?<=[ \t]))(?:(?:typing\.)?(?:Optional|Final)\[)?"
     r"(?i:str|string|bytes|SecretStr|Final)\]?(?:[ \t]?\|[ \t]?(?:None|null|undefined))?[ \t]{0,9}=(?!=)"
-    r"|===?|=>|:=|[=:])[ \t]{0,20}"
+    r"|===?|=>|:=|[=:]|%3[Dd]|\\{1,2}u003[Dd])[ \t]{0,20}"
 )
 # A search for signs, which are rare; `_NAME` then reads backwards. Only the characters that a name can end with are
 # tried before a sign (the 4 is of `b64`).
-_ASSIGNMENT = lazy_pattern(rf"[delnghstyDELNGHSTY4]{_SIGN}")
+_ASSIGNMENT = lazy_pattern(rf"[delnghkstwyDELNGHKSTWY4]{_SIGN}")
 _NAME = lazy_pattern(rf"(?:{NAMES}|(?i:secrets|tokens))\Z")
 _NAME_CHARS = 32
 """More than the longest of `NAMES` has."""

@@ -73,10 +73,10 @@ def _shape(name: str, markers: str, *patterns: str, hint: str = "") -> Shape:
     return Shape(label(name), tuple(markers.split()), lazy_pattern(hint), spans)
 
 
-_NAME_MARKERS = "pass pwd credential secret token key string"
+_NAME_MARKERS = "pass pw psk credential secret token key string totp codes"
 _NAME_HINT = lazy_pattern(
-    r"(?:pass(?:w(?:or)?d|phrase)?|pwd|credential|secret|token|key|string|value|b(?:ase)?64|hash)s?"
-    r"(?:\\?[\"'`]\]?)?[ \t]{0,20}(?:[=:]|string\b)"
+    r"(?:pass(?:w(?:or)?d|phrase|code)?|pwd?|psk|credential|secret|token|key|string|value|b(?:ase)?64|hash|seed|code)s?"
+    r"(?:\\?[\"'`]\]?)?[ \t]{0,20}(?:[=:]|%3d|\\|string\b)"
 )
 _NAMED = Shape(label("secret"), tuple(_NAME_MARKERS.split()), _NAME_HINT, partial(named_secrets, code=False))
 _SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
@@ -183,7 +183,8 @@ SHAPES: tuple[Shape, ...] = (
         # Letters alone need the name of their owner in front, or both cases mixed.
         r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?:(?:(?:proj|svcacct|admin|ant|or|live|test)[-_]|(?=[\w-]{0,99}[0-9]))[\w-]{16,}"
         r"|(?=[a-z]{0,99}[A-Z])(?=[A-Z]{0,99}[a-z])[A-Za-z]{20,}(?![\w-]))",
-        r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])",
+        # With the secret of the key behind it.
+        r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])(?:[ \t,;:|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?",
         r"(?<![A-Za-z0-9])AIza[\w-]{30,}",
         r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,})",
         r"(?<![A-Za-z0-9])(?:xox[a-z]-|xapp-)[\w-]{10,}",
@@ -204,6 +205,11 @@ SHAPES: tuple[Shape, ...] = (
         "bearer",
         rf"(?P<kept>(?i:\bbearer)[ \t]{{1,20}})(?!{PLACEHOLDER})"
         r"(?=[\w.~+/=-]{20}|[\w.~+/=-]{0,99}[0-9])[\w.~+/=-]{8,}",
+    ),
+    _shape(
+        "secret",
+        "basic",
+        r"(?P<kept>(?i:\bbasic)[ \t]{1,20})(?=[a-z0-9+/]{0,99}[A-Z])[A-Za-z0-9+/]{8,400}={1,2}(?![\w=])",
     ),
     _shape(
         "secret",
@@ -229,6 +235,11 @@ SHAPES: tuple[Shape, ...] = (
         "</",
         # An element in a message; whole documents have `MARKUP_SHAPES`.
         rf"(?P<kept><[\w:.-]{{0,60}}{NAMES}>)(?!{PLACEHOLDER})(?=[^<\s]{{0,99}}[0-9])[^<\s]{{6,200}}(?=</)",
+    ),
+    _shape(
+        "secret",
+        "&lt;/",
+        rf"(?P<kept>&lt;[\w:.-]{{0,60}}{NAMES}&gt;)(?!{PLACEHOLDER}|&lt;)[^<&\s]{{6,200}}(?=&lt;/)",
     ),
     _shape(
         "secret",

@@ -21,6 +21,7 @@ from services.documents.tools.scopes import FileShelf
 
 NAMES = (
     *("password", "passwd", "pwd", "secret", "token", "passphrase", "api_key", "apiKey", "access_key", "secret_key"),
+    *("wifi_psk", "wifiPsk", "passcode", "totp_seed", "recovery_codes"),
     *("SECRET_KEY", "private_key", "privateKey", "credential", "credentials", "connection_string", "ConnectionString"),
     *(
         "DB_PASS",
