@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from services.documents.asking import grammar
 from services.documents.asking.grammar import Kind, Reading
+from services.documents.asking.times import MONTH
 from services.documents.asking.vocabulary import any_of
 from services.storage import in_thread
 
@@ -54,7 +55,8 @@ _WITHIN = r"(?:before|after|since|until|till|at|by|on|in|within|during|over|for|
 _SOME = rf"(?:(?:\d+|{any_of('FEW')})\s++)?{_SPAN}"
 _TIME = (
     rf"(?:{_WITHIN}(?:the\s++)?(?:last|past|previous|next|first|final)\s++{_SOME}|(?<!the\s)(?:last|past)\s++{_SOME}"
-    rf"|(?:{_WITHIN})?(?:(?:the|this|last|at)\s++{_WHILE}|{_DAY}|an?\s++{_SPAN}\s++ago|{_SOME}\s++ago))\b"
+    rf"|{_WITHIN}(?:(?:the|early|late|mid)[\s-]++){{0,2}}{MONTH}(?!\s*+\d{{1,2}}(?!\d))(?:,?\s++(?:of\s++)?\d{{4}})?"
+    rf"|this\s++{_SPAN}|(?:{_WITHIN})?(?:(?:the|this|last|at)\s++{_WHILE}|{_DAY}|an?\s++{_SPAN}\s++ago|{_SOME}\s++ago))\b"
 )
 _UNIT = (
     r"(?:[nmuµ]?s|[kmgt]?i?b|%|per\s?cent"

@@ -190,6 +190,7 @@ MOST_GROUPS = 50
 
 _ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|give|quote|example)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}")
 
 
 async def find_exact(scope: Scope, plan: Plan, k: int) -> Findings | None:
@@ -283,8 +284,11 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
         elsewhere = await conditions.find_names_elsewhere(scope, plan, documents)
         if elsewhere is None or plan.asks_how_many:
             notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
-            missing, names = f"no entry mentions {', '.join(named.absent)}", names_of(searched)
-            return Findings(missing=missing, count=0 if plan.asks_how_many else None, notes=notes, searched_files=names)
+            names = names_of(searched)
+            missing, count = f"no entry mentions {', '.join(named.absent)}", 0 if plan.asks_how_many else None
+            if dates := [name for name in named.absent if _DATE.fullmatch(name)]:
+                missing, count = f"it cannot be told which day {dates[0]} is; write it as 2031-03-04", None
+            return Findings(missing=missing, count=count, notes=notes, searched_files=names)
         named, documents = elsewhere
     logs = logs_of(documents)
     if plan.period and not named.found and not limits and await _asks_about_tables(scope, plan, documents):

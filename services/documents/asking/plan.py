@@ -429,6 +429,7 @@ class Plan:
     words: tuple[str, ...] = ()  # all other words that say what the question is about
     any_is_enough: bool = False  # True if one name, or one word if there are no names, is enough: "A or B"
     group_keys: tuple[str, ...] = ()  # other things to count by, possibly the key of `key=value`: `user`
+    unread: tuple[str, ...] = ()  # what no query can say: times beside that of the period, the first five of a count
     limits: Limits | None = None
 
     @property
@@ -519,7 +520,8 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
     understood = of_these_files(plan_without_files(reading, file_words), question, files.rest)
     said = clauses.split(reading)
     if said is None:
-        return understood
+        left = understood.unread
+        return replace(understood, limits=Limits(understood, ", ".join(left), unread=left)) if left else understood
     main = of_these_files(plan_without_files(grammar.read(said.main), file_words), said.main, said.main)
     return replace(understood, limits=_limits(main, said, file_words))
 
@@ -527,12 +529,12 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
 def _limits(main: Plan, said: clauses.Clauses, file_words: frozenset[str]) -> Limits | None:
     """Read the clauses of a question. None: it only asks what is beside an entry, or whether there is none."""
     bare = not (main.level_is_condition or main.mentions or main.asks_first_or_last or main.aggregate)
-    other = said.excluded or any(not clause.lower().startswith("no ") for clause in said.unread)
+    other = said.excluded or main.unread or any(not clause.lower().startswith("no ") for clause in said.unread)
     if bare and not other and not (said.anchor and said.unread):
         return None  # "were there no errors?"
     lacking: list[NameMention] = []
     words: list[str] = []
-    unread = list(said.unread)
+    unread = [*said.unread, *main.unread]
     for clause, what in said.excluded:
         items = _listed(grammar.read(what), file_words)
         lacking += [item for item in items if isinstance(item, NameMention)]
@@ -568,7 +570,8 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
     period, time_pieces = _period(reading)
     names = {piece.start: name for piece in reading.pieces if (name := read_mention(piece))}
     _share_labels(reading, names)
-    read = {*names, *(piece.start for piece in (*level_pieces, *time_pieces))}
+    other_times = [piece for piece in reading.of("time") if piece not in time_pieces]
+    read = {*names, *(piece.start for piece in (*level_pieces, *time_pieces, *other_times))}
     unread = [piece for piece in reading.pieces if piece.start not in read]
     ordinal = next(map(_ordinal, reading.of("nth")), None)
     start = _first_or_last(reading) or (ordinal and (Position.FIRST if ordinal > 0 else Position.LAST)) or None
@@ -594,6 +597,7 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
         unit=next((_UNITS[found[1].lower()] for found in units if found), None),
         start_position=start,
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
+        unread=tuple(piece.text for piece in (*other_times, *_counted_ends(reading))),
         ignored=tuple(_ignored(reading, unread, known)),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
         any_is_enough=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
@@ -668,6 +672,11 @@ def _aggregate(reading: Reading) -> Aggregate | None:
     if reading.has("grouped", "groups"):
         return Aggregate.GROUPS
     return Aggregate.LIST if reading.has("list") else None
+
+
+def _counted_ends(reading: Reading) -> list[Phrase]:
+    """Return "the first 5" of a question that counts: a count is over all lines."""
+    return [piece for piece in reading.of("first", "last") if _count([piece]) > 1 and reading.has("count")]
 
 
 def _counts_lines(piece: Phrase) -> bool:

@@ -16,13 +16,13 @@ _CLOCK = (
     r"(?:[01]?\d|2[0-3])(?::[0-5]\d(?::(?:[0-5]\d|60)(?:[.,]\d{1,9})?)?(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?)"
     rf"(?:\s?(?:Z|UTC|GMT|{_EAST})\b)?"
 )
-_MONTH = (
+MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _DAY = (
     rf"(?:\d{{4}}[-/]\d{{2}}[-/]\d{{2}}|\d{{2}}/\d{{2}}/\d{{2}}"
-    rf"|(?:{_MONTH}\s++\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)?\s++(?:of\s++)?{_MONTH})(?:,?\s++\d{{4}})?)"
+    rf"|(?:{MONTH}\s++\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)?\s++(?:of\s++)?{MONTH})(?:,?\s++\d{{4}})?)"
 )
 _COMPACT = r"\d{6}\s(?:[01]\d|2[0-3])[0-5]\d[0-5]\d"
 MOMENT = rf"(?:{_COMPACT}|{_DAY}(?:(?:[T ]|,?\sat\s|,\s)\s*+{_CLOCK})?|{_CLOCK})(?![\w:\]]|[.,]\d)"
@@ -209,7 +209,7 @@ def _minutes_east(zone: str | None) -> int | None:
 
 
 def _day(text: str) -> str:
-    month = re.search(_MONTH, text, re.IGNORECASE)
+    month = re.search(MONTH, text, re.IGNORECASE)
     numbers = re.findall(r"\d+", text)
     if month is None:
         return "-".join([f"20{numbers[0]}" if len(numbers[0]) == 2 else numbers[0], *numbers[1:]])  # noqa: PLR2004 (31/03/04)

@@ -192,6 +192,10 @@ async def test_an_entry_that_is_nowhere_has_nothing_beside_it(files: Files, ques
         ("How many different users per host got a 500?", "different users"),
         ("How many different users got a 500?", "different values of user"),
         ("How many errors since yesterday?", "since yesterday"),
+        ("How many errors in April?", "in April"),
+        ("How many errors in late April 2031?", "in late April 2031"),
+        ("How many errors this week?", "this week"),
+        ("How many errors on 2031-03-05 or 2031-03-06?", "2031-03-06"),
         ("How many errors over 1000 ms are there?", "over 1000 ms"),
         ("How many ERROR entries are longer than a second?", "longer than a second"),
         ("How many ERROR entries of 3 s or more?", "3 s or more"),
@@ -224,6 +228,7 @@ async def test_no_number_is_given_for_what_cannot_be_told(files: Files, question
         "Which ERROR entries are there after the login without connection?",
         "Is there no ERROR after the restart?",
         "How many timeouts are not about login in the cellar?",
+        "How many errors are in the first 5 lines?",
     ],
 )
 async def test_what_is_not_understood_is_ranked(files: Files, question: str) -> None:

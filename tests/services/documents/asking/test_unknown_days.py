@@ -159,6 +159,15 @@ async def test_a_form_is_answered_likewise(tmp_path: Path, form: dict[str, Any],
     assert "0000" not in found.text
 
 
+async def test_a_date_of_a_question_that_is_in_no_line_may_be_either_day(tmp_path: Path) -> None:
+    opened = await files(tmp_path, dated=DATED, swapped=SWAPPED)
+    unknown = await opened.ask("How many errors on 6/3/2031?")
+    written = await opened.ask("How many errors on 3/6/2031?")
+    await opened.close()
+    assert (unknown.missing, unknown.count) == ("it cannot be told which day 6/3/2031 is; write it as 2031-03-04", None)
+    assert (written.missing, written.count) == ("", 1)
+
+
 async def test_rows_of_a_table_whose_day_is_not_certain_cannot_be_told(tmp_path: Path) -> None:
     rows = "".join(f"3/5/2031 10:{minute:02}:00,{minute}\n" for minute in range(20))
     opened = Files(tmp_path)
