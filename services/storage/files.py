@@ -197,13 +197,17 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
 
 @contextlib.contextmanager
 def locked_for_edit(path: Path) -> Generator[None]:
-    """Let calls of `append` to `path` wait while the block reads and replaces it. A missing file needs no lock."""
+    """Let calls of `append` to `path` wait while the block reads and replaces it. A missing file needs no lock. Raises
+    OSError, also for what is no file, such as a pipe, of which reading never ends.
+    """
     with _name_in_errors(path):
         try:
-            descriptor = _open_locked(path, os.O_RDONLY)
+            descriptor = _open_locked(path, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
             descriptor = None
     try:
+        if descriptor is not None and not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Not a file", str(path))
         yield
     finally:
         if descriptor is not None:

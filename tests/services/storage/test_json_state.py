@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -84,3 +85,15 @@ def test_an_edit_that_only_drops_or_only_changes_is_written(tmp_path: Path) -> N
         path.write_bytes(before)
         edit_records(path, halved)
         assert path.read_bytes() == after
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_not_edited(tmp_path: Path, kind: str) -> None:
+    """Reading a pipe waits for a writer, and that of a device may never end."""
+    path = tmp_path / "audit.jsonl"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(OSError, match="Not a file"):
+        edit_records(path, halved)
