@@ -8,6 +8,7 @@ import copy
 import logging
 import os
 import re
+import unicodedata
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from clock import now, run_blocking
 from model.messages import Message, snowflake_time
 from model.outcomes import OutcomeKind
 from model.servers import Servers
+from model.words import without_invisible
 from services.conversations import (
     Drafts,
     OptOutFile,
@@ -196,6 +198,12 @@ MARKS_KEPT_SECONDS = 30 * 86_400.0
 """How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
 
 
+def _as_seen(text: str) -> str:
+    """Return a text in lower case, without invisible characters, and with the usual form of full-width ones."""
+    text = text if text.isascii() else unicodedata.normalize("NFKC", without_invisible(text))
+    return text.casefold()
+
+
 LimiterOf = Callable[[str, BudgetLimits, str], Limiter]
 """Makes the limiter of a group, from its name (`SHARED`, or the id of a server with limits of its own), its limits, and
 the key of the section that sets them."""
@@ -245,9 +253,10 @@ class RunState:
 
     def is_opted_out(self, author_id: int, text: str) -> bool:
         """Return True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
-        the opt-out marker in any case.
+        the opt-out marker in any case, in letters and signs of any width, and whatever invisible stands in it.
         """
-        return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
+        marker = _as_seen(self.opt_out_marker) or self.opt_out_marker
+        return author_id in self.opt_outs or marker in _as_seen(text)
 
     def is_withheld(self, message: Message) -> bool:
         """Like `is_opted_out`, for a message; also True for the messages of `forget_messages`."""

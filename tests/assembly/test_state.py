@@ -179,7 +179,15 @@ def said(place_id: int, at: float) -> Message:
 
 
 @pytest.mark.parametrize(
-    ("text", "opts_out"), [("hi !nobot", True), ("hi !NoBot", True), ("!NOBOT", True), ("nobot", False)]
+    ("text", "opts_out"),
+    [
+        ("hi !nobot", True),
+        ("hi !NoBot", True),
+        ("!NOBOT", True),
+        ("\uff01nobot", True),
+        ("!no\u200bbot", True),
+        ("nobot", False),
+    ],
 )
 async def test_the_marker_opts_out_in_any_case(config: Path, text: str, opts_out: bool) -> None:
     assert read_state(await asyncio.to_thread(load, config)).is_opted_out(311, text) is opts_out
