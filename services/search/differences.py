@@ -24,6 +24,7 @@ backup / restore recover / delete remove erase wipe / rename / copy duplicate cl
 lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
 delete remove erase wipe reset drop / restore recover undo
 public / private; join / leave; merge / split; expand / collapse; promote / demote; up / down
+select choose pick / deselect unselect
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
 _SCOPES = """
@@ -98,7 +99,8 @@ class _FunctionWords(NamedTuple):
 @lru_cache(maxsize=256)
 def _function_words_in(question: str) -> _FunctionWords:
     text = _NO_PARTICLE.sub(" ", _JOINED_PARTICLE.sub(r"\1 \2", without_greeting(question)))
-    words = _WORD_OR_PAUSE.findall(text.lower())
+    words = [each.removesuffix("'s").removesuffix("’s") for each in _WORD_OR_PAUSE.findall(text.lower())]
+    words = _with_english_particles(words)
     exclusive = frozenset[str]().union(*itertools.chain.from_iterable(_exclusive_terms()))
     places = [at for at, each in enumerate(words) if each not in _PARTICLES or _is_particle(words, at)]
     particles: dict[str, frozenset[str]] = {}
@@ -107,6 +109,17 @@ def _function_words_in(question: str) -> _FunctionWords:
             particles[term] = particles.get(term, _NOTHING) | {words[at]}
     said = {words[at] for at in places}
     return _FunctionWords(exclusive & said & (STOP_WORDS | _PARTICLES), particles, _targets_in(words))
+
+
+_GERMAN_PARTICLES = {"an": "on", "ein": "on", "aus": "off", "ab": "off"}
+
+
+def _with_english_particles(words: Sequence[str]) -> list[str]:
+    """Return the words with the German particles of verbs, which end a clause, in English: "schalte … aus", "off"."""
+    return [
+        _GERMAN_PARTICLES.get(word, word) if after in _PAUSES else word
+        for word, after in itertools.pairwise([*words, "."])
+    ]
 
 
 def _is_particle(words: Sequence[str], at: int) -> bool:
@@ -179,7 +192,8 @@ _KEEP_FROM = lazy_pattern(
     re.IGNORECASE,
 )
 _BACK_UP = lazy_pattern(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
-_NUMBER_IN_QUESTION = lazy_pattern(r"\d[\d.]*")
+_NUMBER_IN_QUESTION = lazy_pattern(r"\d[\d.]*|(?<=[a-z]\s)[A-HJ-Z](?![\w'’+#&-])")
+"""Numbers, and letters that count things: "version B"."""
 _WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:[^\S\n]+[\w-]+){1,3})", re.IGNORECASE)
 _EXCEPT = lazy_pattern(
     r"\b(?:except(?:\s+for)?|excluding|excepting|(?:other|different)\s+than|apart\s+from|aside\s+from|save\s+for|außer|ausgenommen"
@@ -214,7 +228,8 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
         if len(group) == len(before) > len(now) > 0:
             return True
     numbers = _numbers_in(question)
-    return bool(numbers - _numbers_in(f"{earlier}\n{answer}") and _numbers_in(earlier) - numbers)
+    told = _numbers_in(f"{earlier}\n{_told_of_both(answer) if asking_sentences(earlier)[0] else answer}")
+    return bool(numbers - told and _numbers_in(earlier) - numbers)
 
 
 _AS_WRITTEN = lazy_pattern(r"(?<![\w.])@[\w.-]{1,40}|(?<![\w-])--?[A-Za-z][\w-]{0,40}|(?<!\w)[A-Za-z](?:\+\+|#)")
@@ -246,13 +261,15 @@ def _swaps_words(question: str, earlier: str, answer: str, *, is_heading: bool =
 
     `is_heading`: of a section whose text is `answer`; words of the question that the text has are left out.
 
-    It is enough that the new question has a word of its own where it is risky (then the answer must say that it holds
-    for both), and in languages other than English, of which too little is known of words.
+    A word in the place of another is told only by a sentence that says that it holds for both; so is any word where a
+    question is risky, or wants a yes or a no. It is enough that the new question has a word of its own where both are
+    risky, where both want a yes or a no and nothing else differs, and in languages other than English, of which too
+    little is known of words.
     """
     new, old = (_matter_of(text) for text in (question, earlier))
-    is_risky = _is_risky(question)
-    told = _told_in(answer, of_both=is_risky)
-    own = set(new).difference(old)
+    own, lost = set(new).difference(old), set(old).difference(new)
+    decides, is_risky = bool(_AUXILIARY.search(question)), _is_risky(question)
+    told = _told_in(answer, of_both=is_risky or (not is_heading and (decides or bool(lost))))
     if not own or own <= told:
         return False
     if is_heading:
@@ -260,9 +277,8 @@ def _swaps_words(question: str, earlier: str, answer: str, *, is_heading: bool =
         own = set(new).difference(old)
     if language_of(question) != ENGLISH:
         return True
-    if is_risky and _is_risky(earlier):
-        mine, its = sorted(own), sorted(set(old).difference(new))
-        return not _are_alike(mine, its)
+    if (is_risky and _is_risky(earlier)) or (decides and not lost and _AUXILIARY.search(earlier)):
+        return not _are_alike(own, lost)
     mine, its = _apart(new, old)
     most = _MOST_SWAPPED if asking_sentences(earlier)[0] else 1  # a report of trouble says more than who asks of it
     is_one_place = set(mine) == own and (len(mine) < len(new) or most == 1)
@@ -286,7 +302,8 @@ _SAYS_OTHERWISE = lazy_pattern(
 
 
 _OF_BOTH = lazy_pattern(
-    r"^\W{0,9}(?:yes\W{1,3})?(?:like|as|same)\b|\b(?:both|also|too|as\s+well|either|same|whether)\b",
+    r"^\W{0,9}(?:yes\W{1,3})?(?:like|as|same)\b|\b(?:both|also|too|as\s+well|either|same|whether)\b"
+    r"|\b(?:this|that|it)\s+(?:applies|holds|goes\s+for)\b",
     re.IGNORECASE,
 )
 
@@ -298,16 +315,27 @@ def _is_risky(question: str) -> bool:
     if _JUDGED.search(question) or _AMOUNT.search(question):
         return True
     found = _HOW_TO.search(question) or _WHETHER_TO.search(question)
-    act = _NOTHING if found is None else frozenset({found[1].lower(), *terms(found[1])})
-    return not act.isdisjoint(_terms_of(_DESTROYING) | frozenset(_RISKY.split()))
+    if found is None:
+        return False
+    acts = {found[1].lower(), *terms(found[1]), *_destroying_next(found)}
+    stops = "off" in _function_words_in(question).words
+    return stops or not acts.isdisjoint(_terms_of(_DESTROYING) | frozenset(_RISKY.split()))
 
 
 def _told_in(answer: str, *, of_both: bool = False) -> set[str]:
     """Return the terms of an answer, but for sentences that say where it does not hold. `of_both`: only of those that
-    say where it holds as well ("As on Linux: …", "the same for wheels").
+    say where it holds as well.
     """
-    told = (each for each in SENTENCE_END.split(answer) if not _SAYS_OTHERWISE.search(each))
-    return {term for each in told if not of_both or _OF_BOTH.search(each) for term in terms(each)}
+    return set(terms(_told_of_both(answer) if of_both else "\n".join(_told_sentences(answer))))
+
+
+def _told_sentences(answer: str) -> list[str]:
+    return [each for each in SENTENCE_END.split(answer) if not _SAYS_OTHERWISE.search(each)]
+
+
+def _told_of_both(answer: str) -> str:
+    """Return the sentences of an answer that say where it holds as well ("As on Linux: …", "the same for wheels")."""
+    return "\n".join(filter(_OF_BOTH.search, _told_sentences(answer)))
 
 
 def _apart(one: Sequence[str], other: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -369,7 +397,10 @@ _WHETHER_TO = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 """The same for whether something may, must or should be done."""
-_AMOUNT = lazy_pattern(r"\bhow\s+(?:much|many|long|often)\b[^?\n]{0,60}\b(?:may|can|should|must)\s", re.IGNORECASE)
+_AMOUNT = lazy_pattern(
+    r"\bhow\s+(?:much|many|long|often)\b[^?\n]{0,60}\b(?:may|can|should|must)\s|\b(?:what|which)\s+dos(?:e|age)\b",
+    re.IGNORECASE,
+)
 _RISKY = """
 accept allow approve buy disable disconnect drink eat execute expose give grant move open overwrite pay publish replace
 run send share shut sign stop take tell transfer trust unplug withdraw
@@ -502,9 +533,18 @@ def _asks_for_another_kind(asked: str, before: str) -> bool:
     judged, judged_before = ({each.lower() for each in _JUDGED.findall(text)} for text in (asked, before))
     if judged != judged_before or (kinds and other_kinds and kinds.isdisjoint(other_kinds)):
         return True
+    if _asks_how_or_whether(asked, before) or _asks_how_or_whether(before, asked):
+        return True
     act, thing = _act_in(before if kinds else asked)
     is_same = (thing if act in _LIGHT_VERBS else act) in terms(asked if kinds else before)
     return bool(kinds) != bool(other_kinds) and is_same
+
+
+def _asks_how_or_whether(one: str, other: str) -> bool:
+    """Return True if one question is whether something should or must be done, and the other only how."""
+    whether = _AUXILIARY.search(one)
+    is_whether = whether is not None and whether.lastgroup in {"should", "must"}
+    return is_whether and bool(_HOW_TO.search(other)) and not (_HOW_TO.search(one) or _AUXILIARY.search(other))
 
 
 def _is_wider(asked: str, before: str, answer: str) -> bool:
@@ -527,10 +567,17 @@ def _act_in(text: str) -> tuple[str, str]:
     found = _HOW_TO.search(text) or _WHETHER_TO.search(text)
     if found is None or (found[1].lower() == "do" and not terms(found[2])):  # "how do I do that?"
         return "", ""
+    if following := _destroying_next(found):  # "how do I factory reset …"
+        return following[0], next(iter(terms(found[2])[1:]), "")
     act, *things = [*(terms(found[1]) or [found[1].lower()]), *terms(found[2])]
     if things and act in {"do", "make"}:
         act, *things = things
     return act, next(iter(things), "")
+
+
+def _destroying_next(found: re.Match[str]) -> list[str]:
+    """Return the term of the second word of an act, of `_HOW_TO`, if it destroys: "force delete"."""
+    return [each for each in terms(found[2].partition(" ")[0]) if each in _terms_of(_DESTROYING)]
 
 
 def _negated_in(text: str) -> set[str]:
