@@ -13,12 +13,12 @@ from model.messages import Author, AuthorType, Message, Part
 from services.conversations import ConversationTracker, History, People, Post, Posts
 from services.discord import render
 from services.search import (
-    asker_may_doubt,
     corrects,
     is_question,
     may_ask,
     may_correct,
     may_doubt,
+    reply_may_doubt,
     says_it_worked,
     statements,
     takes_back,
@@ -66,13 +66,14 @@ def doubts(
         [ doubts                                                                ]
         ----------------------d--------------------------------d----------------|
 
-    It is about an answer if it is a Discord reply to it (of the asker, all that is stated but agreement and additions);
+    It is about an answer if it is a Discord reply to it (all that is stated but agreement and additions);
     or if it addresses nobody else, and
 
     - its author asked what was answered in the hour before, and goes on with the conversation; or has said nothing
       since the answer, and doubts it clearly;
     - or it mentions a member of the team who has answered in the ten minutes before, and doubts that clearly;
-    - or it is by another member of the team, begins with a correction, and nothing else was said since the answer;
+    - or it is by another member of the team, states anything but agreement and additions, and nothing else was said
+      since the answer;
     - or it is by whoever answered, or a colleague, and takes the answer back, if nothing was said since in other
       conversations, and nobody has asked anything.
 
@@ -143,13 +144,13 @@ def doubts(
                 return None
             if by_team:
                 return target.id if may_correct(said) else None
-            doubts_it = asker_may_doubt if answers_author(message, target.id) else may_doubt
-            return target.id if doubts_it(said) else None
+            return target.id if reply_may_doubt(said) else None
         members = {user_id for user_id, _ in message.mentions} - {message.author.id, people.bot_id}
         if not all(people.is_team(Author(user_id, ""), guild_id) for user_id in members):
             return None
         if by_team:
-            return just_answered(message, said) if takes_back(said) and not members else None
+            meant = just_answered if takes_back(said) else answer_of_colleague
+            return None if members else meant(message, said)
         return answer_to_asker(message, said, members) or answer_by(members, message, said)
 
     def last_answer_to(message: Message, members: set[int]) -> tuple[Message, list[Message]] | None:
@@ -192,6 +193,16 @@ def doubts(
         earlier = read_before(message, HEARD_SECONDS)
         by_others = [each for each in earlier if each.author.id != message.author.id]
         return last_answer(earlier, is_clear=False) or last_answer(by_others, is_clear=corrects(said))
+
+    def answer_of_colleague(message: Message, said: str) -> int | None:
+        """Return a colleague's answer right before a message, if `said` may correct it and answers nobody else."""
+        by_others = (each for each in read_before(message, HEARD_SECONDS) if each.author.id != message.author.id)
+        last = next(by_others, None)
+        if last is None or not answers(last) or not tracker.helps_user(last.id) or not may_correct(said):
+            return None
+        conversation = tracker.conversation_of(last.id)
+        is_elsewhere = tracker.helps_user(message.id) and tracker.conversation_of(message.id) != conversation
+        return None if is_elsewhere else last.id
 
     def last_answer(earlier: list[Message], *, is_clear: bool) -> int | None:
         """Return the last answer of the team, if nothing was said since in other conversations, and, unless `is_clear`,

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         words_to_search,
     )
     from services.search.replies import (
-        asker_may_doubt,
         corrects,
         has_file,
         holds_for_all,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         is_formality,
         may_correct,
         may_doubt,
+        reply_may_doubt,
         says_it_worked,
         statements,
         takes_back,

@@ -424,7 +424,8 @@ _CORRECTS = _begins(
     r"(?:no|nope|nah|wrong|incorrect|actually|careful|beware|caution|correction|(?:do\snot|don['’]?t|never)"
     r"(?!\s(?:forget|worry|hesitate))|scratch\sthat"
     r"|not\s(?:quite|really|exactly|any\s?more|true|right|correct|so|sure)|nein|falsch|non|faux|não|нет)\b(?!\s(?:problem|worries|need))",
-    r"(?:that|this|it)(?:['’]s|\sis|\swas)\s(?:not|wrong|incorrect|outdated|deprecated|obsolete|no\slonger)\b",
+    r"(?:that|this|it)(?:['’]s|\sis|\swas)\s(?:not|wrong|incorrect|outdated|deprecated|obsolete|no\slonger|dangerous|risky|unsafe"
+    r"|(?:for\s)?(?:an?|the)\s(?:old|older|other|wrong|previous))\b",
     r"(?:that|this|it)\s(?:won['’]t|will\snot|does\s?n[o'’]t|only|used\sto|deletes|wipes|breaks)\b",
 )
 _TAKES_BACK = _begins(
@@ -454,6 +455,9 @@ _ACCEPTS = _any(
     r"|nice|cool|lovely|appreciated?|thank\w*)\b",
 )
 """Signs that the asker takes an answer: they see, they try it, they name the cause, they praise it."""
+_SAYS_NO = lazy_pattern("[👎❌🚫⛔🛑]")
+_NAME = lazy_pattern(rf"^\s*@?(?!(?i:{_NOT_NAMES})\b)[A-Z][\w-]{{1,30}},\s+(?=\S)")
+"""The name of a colleague with which a message opens: "Kim, …"."""
 _BUT = lazy_pattern(r"\b(?:but|however|although|except|aber|pero|mais|mas|но)\b", re.IGNORECASE)
 
 
@@ -463,7 +467,7 @@ def may_doubt(text: str, *, is_clear: bool = False) -> bool:
     `is_clear`: only what says that it did not work, and what `corrects`, which are clear in themselves.
     """
     worked = says_it_worked(text)
-    if worked is False:
+    if worked is False or _SAYS_NO.search(text):
         return True
     if worked:
         return any(bool(statements(each)) or may_doubt(each) for each in _BUT.split(text, maxsplit=1)[1:])
@@ -475,13 +479,13 @@ def may_doubt(text: str, *, is_clear: bool = False) -> bool:
     return (_contradicts(text) or harms) and not _only_agrees(text)
 
 
-def asker_may_doubt(text: str) -> bool:
-    """Return whether what the asker says in reply to an answer may doubt it: any statement, but for thanks, agreement,
+def reply_may_doubt(text: str) -> bool:
+    """Return whether what a user says in reply to an answer may doubt it: any statement, but for thanks, agreement,
     additions, and what accepts it.
     """
     if may_doubt(text):
         return True
-    if not statements(text) or is_question(text) or is_formality(text) or says_it_worked(text):
+    if not statements(text) or asking_sentences(text)[0] or is_formality(text) or says_it_worked(text):
         return False
     return not (_only_agrees(text) or _adds(text) or _ACCEPTS.search(text))
 
@@ -490,7 +494,7 @@ def may_correct(text: str) -> bool:
     """Return whether what the team says in reply to an answer may correct it, or takes it back. False for an addition
     ("also see the docs"), agreement and courtesy.
     """
-    if takes_back(text):
+    if takes_back(text) or _SAYS_NO.search(text):
         return True
     if says_it_worked(text) or _only_agrees(text) or is_formality(text):
         return False
@@ -510,7 +514,8 @@ def takes_back(text: str) -> bool:
     """Return whether what the team says right after an answer takes it back ("scratch that", "wait!"), corrects it, or
     says that it has yet to be checked. False for what goes on with it ("don't forget to …", "wait until …").
     """
-    return any(corrects(each) or bool(_TAKES_BACK.match(each)) for each in (text, _without_addressee(text)))
+    said = (text, _without_addressee(text), _NAME.sub("", text))
+    return any(corrects(each) or bool(_TAKES_BACK.match(each)) for each in said)
 
 
 def _adds(text: str) -> bool:

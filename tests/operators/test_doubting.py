@@ -168,28 +168,33 @@ async def test_anybody_doubts_it_by_a_reply_at_any_time_and_by_a_mention_soon(te
 
 
 @pytest.mark.parametrize(
-    ("text", "of_asker", "of_others"),
+    ("text", "wanted"),
     [
-        ("that bricked my server", True, True),
-        ("now I get error 500", True, True),
-        ("i dont see that option", True, True),
-        ("all my files are gone after that", True, True),
-        ("that sends mails to everybody", True, False),
-        ("port 8080 is taken", True, False),
-        ("and on Windows?", False, False),
-        ("ok, will try", False, False),
-        ("I'll restart it first", False, False),
-        ("oh it is in the settings", False, False),
-        ("works, the error is gone", False, False),
-        ("Also, the port has to be open.", False, False),
-        ("How do I change the port?", False, False),
+        ("that bricked my server", True),
+        ("now I get error 500", True),
+        ("i dont see that option", True),
+        ("all my files are gone after that", True),
+        ("that sends mails to everybody", True),
+        ("port 8080 is taken", True),
+        ("now everything is empty", True),
+        ("Fried my board.", True),
+        ("got an electric shock doing that", True),
+        ("lies", True),
+        ("👎", True),
+        ("❌", True),
+        ("👍", False),
+        ("and on Windows?", False),
+        ("ok, will try", False),
+        ("I'll restart it first", False),
+        ("oh it is in the settings", False),
+        ("works, the error is gone", False),
+        ("Also, the port has to be open.", False),
+        ("How do I change the port?", False),
     ],
 )
-async def test_what_the_asker_states_in_a_reply_counts_unless_it_agrees_asks_or_adds(
-    text: str, *, of_asker: bool, of_others: bool
-) -> None:
+async def test_what_a_user_states_in_a_reply_counts_unless_it_agrees_asks_or_adds(text: str, *, wanted: bool) -> None:
     late = 2 * ASKER_SECONDS
-    for who, wanted in ((ANN, of_asker), (BEN, of_others)):
+    for who in (ANN, BEN):
         at_once, later = Answered(), Answered()
         assert await at_once.doubted_by(who, text, to=at_once.answer) is wanted
         later.answer = later.says(STAFF, "Run `demo reset` again.", second=80, to=later.question)
@@ -201,7 +206,11 @@ async def test_what_the_asker_states_in_a_reply_counts_unless_it_agrees_asks_or_
     [
         ("no, use `demo wipe` instead", True, True),
         ("Don't: it wipes the volume.", True, True),
-        ("Since version 5 it is `demo restart`.", True, False),
+        ("Since version 5 it is `demo restart`.", True, True),
+        ("that's dangerous, use the side door", True, True),
+        ("^ only with the power off!", True, True),
+        ("it's the other lever", True, True),
+        ("A and B formats it. It is A and C.", True, True),
         ("also see the docs", False, False),
         ("you could also set PORT", False, False),
         ("exactly", False, False),
@@ -219,6 +228,15 @@ async def test_a_correction_while_others_talk_is_about_no_answer() -> None:
     room = Answered()
     room.says(BEN, "Is there a newsletter?", second=100)
     assert not await room.doubted_by(STAFF_TOO, "no, use something else")
+
+
+async def test_what_a_colleague_says_to_somebody_else_corrects_no_answer() -> None:
+    for is_reply in (True, False):
+        room = Answered()
+        asked = room.says(BEN, "Is there a newsletter?", second=20)
+        room.answer = room.says(STAFF, "Run `demo reset` again.", second=80, to=room.question)
+        assert not await room.doubted_by(STAFF_TOO, "On the first of each month.", to=asked if is_reply else None)
+    assert not await Answered().doubted_by(STAFF_TOO, "Only with the power off!", mentions=[BEN])
 
 
 async def test_whoever_corrects_their_own_answer_by_a_reply_doubts_it() -> None:

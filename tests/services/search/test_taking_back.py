@@ -32,6 +32,9 @@ from services.search import takes_back
         "ben: scratch that",
         "@ben, on second thought, better not",
         "Nein, das ist falsch.",
+        "Kim, that's the old model.",
+        "That's for the old model, mind.",
+        "It's the other lever.",
     ],
 )
 def test_the_team_takes_an_answer_back(said: str) -> None:
@@ -58,6 +61,8 @@ def test_the_team_takes_an_answer_back(said: str) -> None:
         "If it does not work, send us the log.",
         "I will add that to the docs.",
         "You're welcome!",
+        "Also, don't forget to save.",
+        "It's the left lever.",
     ],
 )
 def test_what_goes_on_with_an_answer_takes_nothing_back(said: str) -> None:
