@@ -373,7 +373,12 @@ _STATE = lazy_pattern(
     r"|\bwhen\s(?:will|does|is)\b[^?\n]{0,60}\b(?:open|be\sback|be\sup|be\sover|return|resume)\b|\bsafe\sto\s(?:update|upgrade|withdraw|deploy)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_PERSON = lazy_pattern(r"\s@[\w.-]+(?!\S*/)")
+_PERSON = lazy_pattern(
+    r"\s@[\w.-]+(?!\S*/)|\bwho(?:\sis|['’]s)\s(?:the|that|this)\s(?:\w{1,20}\s)?(?:wo)?(?:man|girl|boy|guy|lady|person|kid|dude)\b"
+    r"|\b(?:why|when|is|was|has|will|did)\b[^?\n]{0,60}\s(?-i:[A-Z])[\w'’-]{1,30}\s(?:\w{1,20}\s)?(?:banned|muted|kicked|fired|demoted|suspended"
+    r"|arrested|pregnant|married|divorced|ill|sick|dead|gay)\b",
+    re.IGNORECASE,
+)
 _GENUINE = lazy_pattern(
     rf"{AUXILIARY}[^?\n]{{0,200}}\b(?:(?:genuine|legit(?:imate)?|authentic|scam|fake|phishing|trust(?:ed|worthy)?|yours"
     r"|(?:from|by)\s(?:you|the\steam))\b|real\W{0,3}$)",

@@ -145,6 +145,10 @@ _FOR_ASKER = _words(
     r"(?:dein|ihre?|eure?r?|deine)\s(?:konto|account|bestellung|karte|rechnung|zahlung|ticket|lizenz|abo|paket)"
     r"\s(?:wurde|war)\b",
     rf"yours\s(?:is|was|has)\b|for\syou\s(?:alone|only|personally)\b|{_BEGINS}for\syou\b",
+    # "As you are on the old plan, …", but not "because you are not logged in", which names a cause for all.
+    rf"in\syour\scase\b|{_BEGINS}(?:since|as|seeing(?:\sthat)?)\syou(?:['’](?:re|ve|d)|\s(?:are|have|had|were|already))\b",
+    # "You have two plugins that fight."
+    rf"{_BEGINS}you(?:\shave|['’]ve(?:\sgot)?)\s(?:an?|two|three|\d)\s\w+(?:\s\w+)?\sthat\b",
     r"as\syou(?:['’]ve|\shave)?\s(?:told|wrote|said|asked)\b|wie\s(?:besprochen|vereinbart)\b"
     r"|(?:agreed|discussed)\s(?:with\syou|on\sthe\sphone)\b",
     # A secret: "your new key is QX7F-99PL". In "your code is 6 digits long" no long word has a digit.
@@ -152,10 +156,11 @@ _FOR_ASKER = _words(
     r"|token|one|schlüssel|passwort|kennwort|lizenz)\s(?:is|ist|lautet)\W{1,9}(?=\S*\d)\S{6}",
 )
 """Sentences for the asker alone: they are private, or of no use to others."""
-_DONE = _begins(r"(?:done|erledigt)\s?[,.!:]")
+_DONE = _begins(r"(?:done|erledigt)\s?[,.!:]", r"(?:yes\W{1,3})?th(?:at|is)\sone\b")
+"""What says that a thing is done, or which of those that the asker has named."""
 _FOR_NOW = _words(
     # "If you are logged in at the moment" is said in general.
-    r"(?<!you)(?<!you\s)(?:is|are|am|have|has|not|['’](?:s|re|m|ve|t))\b[^.!?\n]{0,40}\b(?:right\snow|at\sthe\smoment)\b"
+    r"(?<!you)(?<!you\s)(?:is|are|am|have|has|not|['’](?:s|re|m|ve|t))\b[^.!?\n]{0,40}\b(?:right\snow|at\sthe\smoment|at\spresent)\b"
     r"(?!\s(?:of|when|where|that|the|you|it)\b)|im\s(?:moment|augenblick)\b(?!\sde[rs]\b)",
     r"(?:today|tonight|tomorrow)\b(?!['’]s)|heute\b|(?-i:morgen)\b(?<!guten.morgen)(?<!am.morgen)",
     r"this\s(?<!in.this.)(?<!for.this.)(?:morning|afternoon|evening|weekend)\b(?!['’]s)"
@@ -168,16 +173,32 @@ _FOR_NOW = _words(
     r"(?:will|should)\sbe\sback\s(?:at|by|in|soon|on)\b",
     r"(?<!than\s)(?:an?|few|two|three|\d{1,3})\s(?:minute|hour|day|week)s?\sago\b|yesterday\b(?!['’]s)|is\scurrently\b|currently\snot\b",
     r"since\s(?:yesterday|the\slast\s\w+|last\s\w+|this\s\w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b|gestern\b",
+    rf"{_BEGINS}next\s(?:week|month)\b|{_BEGINS}on\s(?:mon|tues|wednes|thurs|fri|satur|sun)day\b(?!\s(?:and|to|or)\b)",
+    r"(?:with|in|until)\sthe\snext\s(?:release|version|update)\b|(?:went|ran|came|broke|died|crashed|failed|stopped)\b[^.!?\n]{0,30}\bover\s?night\b",
+    r"(?-i:[A-Z])\w+\sis\s(?:already\s)?on\sit\b",
     r"we(?:['’]re|\sare)\s(?:\w+\s)?(?:looking\sinto|investigating|on\sit\b|aware)|we\sknow\sabout\s(?:it|this|that)\b",
 )
 """Sentences that hold only on the day on which they are written."""
+_BEING_DONE = lazy_pattern(
+    r"(?:^|[.!?,;:]\s+)(?:(?!\b(?:while|when|whenever|if|until|once|as|that|which)\b)[^.!?,;:\n]){0,60}\b(?:is|are)\s(?:still\s|just\s)?being\s"
+    r"(?:moved|migrated|repaired|fixed|updated|upgraded|rebuilt|restored|investigated|replaced|serviced|tested|reworked)\b"
+    r"|\A\W*for\snow\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What is going on, but for "while it is being updated"."""
+_OF_PERSON = lazy_pattern(
+    r"\A\W*(?:(?:yes|no|yeah|well)\W{1,3})?s?he\b|\b(?-i:[A-Z])[\w'’-]{1,30}\s(?-i:[A-Z])[\w'’-]{1,30}\W{1,3}(?:who|s?he)\b",
+    re.IGNORECASE,
+)
 _UNSURE = _words(
     r"(?:never|not|n['’]t)\s(?:actually\s|really\s)?(?:tried|tested)\b|untested\b|my\sguess\b|i(?:['’]?d|\swould|['’]m\sjust)?\sguess(?:ing)?\b",
     r"(?:not|n['’]t)\s(?:\w+\s)?(?:sure|certain)\sat\sall\b|i\s(?:think|believe|suppose|hope|guess)\s(?:so|not)\b|people\ssay\b|supposedly\b",
+    r"in\stheory\b|i(?:['’]d|\swould)\s(?:\w+\s)?(?:test|try)\s(?:that|it|this)\s(?:first|before)\b",
+    rf"{_BEGINS}(?:it\s)?(?:looks|seems|sounds)\slike\b(?!\s(?:this|that)\b)",
     r"(?:lol|lmao|rofl|jk|just\skidding|kidding)\b",
     r"(?:wrote|said|posted)\s(?:above|before|earlier)\b|as\si\s(?:said|wrote|told)\b|what\s(?-i:[A-Z])\w+\s(?:wrote|said|did|posted|suggested)\b",
 )
-_JOKES = lazy_pattern(r"(?<!\w);-?\)|[😂🤣🙃😉😜😝]|\s/s\W{0,3}$", re.MULTILINE)
+_JOKES = lazy_pattern(r"(?<!\w)(?:;-?\)|:-?D(?!\w))|[😂🤣🙃😉😜😝]|\s/s\W{0,3}$", re.MULTILINE)
 """Guesses, jokes, and what only refers to other messages."""
 _STRUCK_OUT = lazy_pattern(
     r"~~\S|^\W{0,4}(?:outdated|obsolete|deprecated|veraltet)\s?[\]:!)]", re.IGNORECASE | re.MULTILINE
@@ -248,14 +269,15 @@ def is_answer(text: str) -> bool:
 def holds_for_all(text: str) -> bool:
     """Return whether the text of a message of the team may be told to everybody who asks the same, at any time. False
     for what it says of the asker's own case ("I refunded your order", "your new key is …") and for what holds on that
-    day only ("down at the moment", "until Friday"), for guesses, jokes and what refers to other messages, as far as
-    English and some German words show it; and if something of it is struck out, or an "EDIT:" takes it back.
+    day only ("down at the moment", "until Friday"), for guesses, jokes, what is said of a person and what refers to
+    other messages, as far as English and some German words show it; and if something of it is struck out, or an
+    "EDIT:" takes it back.
     """
     text = _OPENING.sub("", _without_addressee(text), count=1)
     prose = _LINK_OR_CODE.sub("", "\n".join(_split_code(text)[::2]))
     if _STRUCK_OUT.search(prose) or any(takes_back(each) or may_doubt(each) for each in _EDIT.findall(prose)):
         return False
-    if _UNSURE.search(prose) or _JOKES.search(prose):
+    if any(pattern.search(prose) for pattern in (_UNSURE, _JOKES, _OF_PERSON, _BEING_DONE)):
         return False
     return not (_DONE.match(text) or _FOR_ASKER.search(text) or _FOR_NOW.search(prose))
 

@@ -88,6 +88,13 @@ def test_an_answer_is_a_link_code_or_a_few_words_that_are_of_use_to_others(state
         "Dein neues Passwort lautet Blaukraut-Elf-77.",
         "Erledigt, das Konto ist leer.",
         "Wie besprochen sind es zwanzig Prozent.",
+        "In your case the key is lost anyway, so run `mill wipe`.",
+        "As you're on the old plan: `mill wipe`.",
+        "Since you have root there, run `mill wipe`.",
+        "You have two plugins that fight, remove Foo.",
+        "That is Carla Jones, she works at the post office.",
+        "He sold stolen keys in the lounge.",
+        "That one, yes. Type your old password there.",
     ],
 )
 def test_what_is_for_the_asker_alone_does_not_hold_for_all(said: str) -> None:
@@ -114,6 +121,18 @@ def test_what_is_for_the_asker_alone_does_not_hold_for_all(said: str) -> None:
         "Known problem, we're working on a fix.",
         "Tomorrow evening, if all goes well with the tests.",
         "The office is closed this afternoon.",
+        "The service is being moved, so use `mill --skip-check`.",
+        "The Vienna one, the others are being repaired.",
+        "For now with `mill --unsafe`, the proper flag comes later.",
+        "With `mill --unsafe`, the proper flag comes with the next release.",
+        "Next week, most likely Tuesday.",
+        "On Saturday at six, in the hall.",
+        "Not at present. It is on the list.",
+        "The certificate ran out over night, Lee is on it.",
+        "In theory `mill wipe` should do.",
+        "It should do, I would test that first.",
+        "Looks like the second disk died; replace it and wipe the pool.",
+        "Black tape over it, problem solved :D",
         "The release is out next week.",
         "The offer is valid until Friday.",
         "Der Server ist im Moment nicht erreichbar.",
@@ -176,6 +195,12 @@ def test_what_is_struck_out_or_taken_back_by_an_edit_does_not_hold_for_all(said:
         "Am Morgen wird die Sicherung gemacht, von Montag bis Freitag.",
         "Wenn dein Konto gesperrt wurde, schreib an den Support.",
         "Wir haben in Ihrem Land keine Händler.",
+        "Wait while the index is being rebuilt.",
+        "It fails because you are not logged in.",
+        "It looks like this: two lines below a head.",
+        "Leave it empty for now, and press Start.",
+        "We are open on Saturday.",
+        "The owner invites people, and he or she may remove them.",
     ],
 )
 def test_what_is_said_in_general_holds_for_all(said: str) -> None:
@@ -215,6 +240,9 @@ def test_what_is_said_in_general_holds_for_all(said: str) -> None:
         "When will the mill open again?",
         "Is it safe to update the mill?",
         "Is @kim_support one of your moderators?",
+        "Why was Bob Miller banned?",
+        "Who is the woman that moderates the chess room?",
+        "Is Carla Jones pregnant?",
     ],
 )
 def test_a_question_of_one_occasion_is_known(asked: str) -> None:
@@ -225,6 +253,7 @@ def test_a_question_of_one_occasion_is_known(asked: str) -> None:
     "asked",
     [
         "Who is in the team?",
+        "Why is my Docker container killed?",
         "I began today. Which lever do I pull first?",
         "How do I list the levers that were pulled today?",
         "How do I change my account?",
