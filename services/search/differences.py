@@ -748,6 +748,8 @@ _WITHDRAWS = lazy_pattern(
 )
 
 
+_SECRETS = "password passphrase pin login"
+"""To reset them harms nobody."""
 _ENOUGH_TAKEN_UP = 2
 """An answer with so many words of a statement beside the question is for those of whom that is true."""
 
@@ -756,8 +758,8 @@ def asks_only_among_others(question: str, earlier: str, answer: str = "") -> boo
     """Return True if only a part of an `earlier` question is about what `question` asks: a second sentence of it asks
     something besides, with a word that neither `question` nor the sentence nearest to that has; or only what stands
     beside its questions has words of `question`. Also if the `answer` has two words of a statement beside it that
-    `question` has not, or one of what somebody wants ("I need …"); or if the question is withdrawn behind it ("never
-    mind, solved").
+    `question` has not, or one of what somebody wants ("I need …"); if a statement beside a risky question has a word of
+    its own ("It's a test box."); or if the question is withdrawn behind it ("never mind, solved").
 
     Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
     """
@@ -772,6 +774,9 @@ def asks_only_among_others(question: str, earlier: str, answer: str = "") -> boo
         answered = set(terms(answer)) - wanted - nearest - _terms_of(_ASK_NOTHING)
         taken_up = [(answered.intersection(terms(each)), _REQUESTS.search(prose_of(each))) for each in others]
         asks_besides = any(words - wanted - nearest for words in asked)
+        if _is_risky("\n".join(asking)) and not wanted & _terms_of(_SECRETS):
+            told_besides = any(set(terms(each)) - wanted - nearest - _terms_of(_ASK_NOTHING) for each in others)
+            asks_besides = asks_besides or told_besides
         return asks_besides or any(len(words) >= (1 if request else _ENOUGH_TAKEN_UP) for words, request in taken_up)
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 

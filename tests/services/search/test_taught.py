@@ -328,6 +328,12 @@ def test_what_was_answered_word_for_word_goes_first() -> None:
         ("How do I reset my password?", "How do I reset my password? Hat sich erledigt. Der Hebel klemmt jetzt."),
         ("How do I reset my password?", "How do I reset my password? I also want to pull the lever of the press."),
         ("How do I reset my password?", "I need to pull the lever of the press. How do I reset my password?"),
+        ("How do I clear the press?", "How do I clear the press? It's a test box."),
+        ("How do I clear the press?", "How do I clear the press? No need to keep anything."),
+        ("How do I clear the press?", "My press is throwaway. How do I clear the press?"),
+        ("How do I clear the press?", "We lost all data anyway. How do I clear the press?"),
+        ("How do I clear the press?", "I want to destroy everything. How do I clear the press?"),
+        ("How do I clear the press?", "I'm on the very old release. How do I clear the press?"),
         (
             "How do I reset the lanternfish cache on the server?",
             "How do I reset the lanternfish cache on the server? How do I move it to the server?",
