@@ -314,7 +314,7 @@ def _is_risky(question: str) -> bool:
     """
     if _JUDGED.search(question) or _AMOUNT.search(question):
         return True
-    found = _HOW_TO.search(question) or _WHETHER_TO.search(question)
+    found = _HOW_TO.search(question) or _WHETHER_TO.search(question) or _WHAT_TO.search(question)
     if found is None:
         return False
     acts = {found[1].lower(), *terms(found[1]), *_destroying_next(found)}
@@ -397,6 +397,11 @@ _WHETHER_TO = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 """The same for whether something may, must or should be done."""
+_WHAT_TO = lazy_pattern(
+    r"\b(?:which|what|where|when|whom?|how\s+\w+)\b[^?\n]{0,60}\b(?:do|can|could|should|must|may)\s+(?:i|we|one)\s+(\w+)\s*((?:[\w'’+#-]+\s*){0,4})",
+    re.IGNORECASE,
+)
+"""The same for what, where and when."""
 _AMOUNT = lazy_pattern(
     r"\bhow\s+(?:much|many|long|often)\b[^?\n]{0,60}\b(?:may|can|should|must)\s|\b(?:what|which)\s+dos(?:e|age)\b",
     re.IGNORECASE,
@@ -507,13 +512,15 @@ _ROLES_TURNED = {"I": "you", "you": "I", "my": "your", "your": "my"}
 
 def _decides_otherwise(asked: str, before: str) -> bool:
     """Return True if two questions want a yes or a no, and one is about others: "can they see mine", "can I see
-    theirs"; or one asks whether one must, and the other whether one may.
+    theirs"; or one asks whether one must, and the other whether one may; or the earlier one has a word more.
     """
     mine, its = _AUXILIARY.search(asked), _AUXILIARY.search(before)
     if mine is None or its is None:
         return False
     is_choice = _LISTED.intersection(_WORD_OR_PAUSE.findall(before.lower()))
     if mine.lastgroup and its.lastgroup and mine.lastgroup != its.lastgroup and not is_choice:
+        return True
+    if set(_matter_of(asked)) < set(_matter_of(before)):  # "is it free", "is it free for students"
         return True
     people, people_before = (
         [_PEOPLE[word] for word in _WORD_OR_PAUSE.findall(text.lower()) if word in _PEOPLE] for text in (asked, before)
