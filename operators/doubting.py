@@ -73,7 +73,7 @@ def doubts(
       since the answer, and doubts it clearly;
     - or it mentions a member of the team who has answered in the ten minutes before, and doubts that clearly;
     - or it is by another member of the team, states anything but agreement and additions, and nothing else was said
-      since the answer;
+      since the answer; or by whoever answered, states anything, and comes too late to be kept with the answer;
     - or it is by whoever answered, or a colleague, and takes the answer back, if nothing was said since in other
       conversations, and nobody has asked anything.
 
@@ -149,7 +149,7 @@ def doubts(
         if not all(people.is_team(Author(user_id, ""), guild_id) for user_id in members):
             return None
         if by_team:
-            meant = just_answered if takes_back(said) else answer_of_colleague
+            meant = just_answered if takes_back(said) else answer_before
             return None if members else meant(message, said)
         return answer_to_asker(message, said, members) or answer_by(members, message, said)
 
@@ -194,15 +194,22 @@ def doubts(
         by_others = [each for each in earlier if each.author.id != message.author.id]
         return last_answer(earlier, is_clear=False) or last_answer(by_others, is_clear=corrects(said))
 
-    def answer_of_colleague(message: Message, said: str) -> int | None:
-        """Return a colleague's answer right before a message, if `said` may correct it and answers nobody else."""
-        by_others = (each for each in read_before(message, HEARD_SECONDS) if each.author.id != message.author.id)
-        last = next(by_others, None)
-        if last is None or not answers(last) or not tracker.helps_user(last.id) or not may_correct(said):
+    def answer_before(message: Message, said: str) -> int | None:
+        """Return the team's answer right before a message, if `said` may correct it and answers nobody else. It is a
+        colleague's; or the author's own, and what is said now is no longer kept with it.
+        """
+        author_id = message.author.id
+        earlier = read_before(message, HEARD_SECONDS)
+        # What the author has said to nobody hides no answer.
+        last = next((each for each in earlier if each.author.id != author_id or tracker.helps_user(each.id)), None)
+        if last is None or not answers(last) or not tracker.helps_user(last.id):
             return None
-        conversation = tracker.conversation_of(last.id)
-        is_elsewhere = tracker.helps_user(message.id) and tracker.conversation_of(message.id) != conversation
-        return None if is_elsewhere else last.id
+        is_same = tracker.conversation_of(message.id) == tracker.conversation_of(last.id)
+        if tracker.helps_user(message.id) and not is_same:
+            return None
+        if last.author.id == author_id:
+            return last.id if not is_same and statements(said) else None
+        return last.id if may_correct(said) else None
 
     def last_answer(earlier: list[Message], *, is_clear: bool) -> int | None:
         """Return the last answer of the team, if nothing was said since in other conversations, and, unless `is_clear`,

@@ -230,6 +230,17 @@ async def test_a_correction_while_others_talk_is_about_no_answer() -> None:
     assert not await room.doubted_by(STAFF_TOO, "no, use something else")
 
 
+async def test_what_whoever_answered_adds_too_late_to_be_kept_with_the_answer_doubts_it() -> None:
+    text = "But do that only with the power off, as the lever is live."
+    assert not await Answered().doubted_by(STAFF, text, second=100), "both are quoted"
+    for second in (190, 400, 660):
+        assert await Answered().doubted_by(STAFF, text, second=second)
+        assert not await Answered().doubted_by(STAFF, "You're welcome!", second=second)
+    between = Answered()
+    between.says(BEN, "Is there a newsletter?", second=150)
+    assert not await between.doubted_by(STAFF, "It comes on the first of each month.", second=200)
+
+
 async def test_what_a_colleague_says_to_somebody_else_corrects_no_answer() -> None:
     for is_reply in (True, False):
         room = Answered()
