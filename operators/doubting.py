@@ -149,8 +149,9 @@ def doubts(
         if not all(people.is_team(Author(user_id, ""), guild_id) for user_id in members):
             return None
         if by_team:
-            meant = just_answered if takes_back(said) else answer_before
-            return None if members else meant(message, said)
+            answer_id = just_answered(message, said) if takes_back(said) else answer_before(message, said)
+            answer = None if answer_id is None else history.in_memory(message.channel_id, answer_id)
+            return answer_id if answer is not None and members <= {answer.author.id} else None
         return answer_to_asker(message, said, members) or answer_by(members, message, said)
 
     def last_answer_to(message: Message, members: set[int]) -> tuple[Message, list[Message]] | None:

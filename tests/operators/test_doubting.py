@@ -247,7 +247,8 @@ async def test_what_a_colleague_says_to_somebody_else_corrects_no_answer() -> No
         asked = room.says(BEN, "Is there a newsletter?", second=20)
         room.answer = room.says(STAFF, "Run `demo reset` again.", second=80, to=room.question)
         assert not await room.doubted_by(STAFF_TOO, "On the first of each month.", to=asked if is_reply else None)
-    assert not await Answered().doubted_by(STAFF_TOO, "Only with the power off!", mentions=[BEN])
+    for mentioned, wanted in ([BEN], False), ([STAFF, BEN], False), ([STAFF], True):
+        assert await Answered().doubted_by(STAFF_TOO, "Only with the power off!", mentions=mentioned) is wanted
 
 
 async def test_whoever_corrects_their_own_answer_by_a_reply_doubts_it() -> None:
@@ -264,6 +265,7 @@ async def test_the_team_takes_an_answer_back_by_what_it_says_next(text: str, pla
     for who in (STAFF, STAFF_TOO):
         assert await Answered(place).doubted_by(who, text)
         assert await Answered(place).doubted_by(who, text, second=69 + HEARD_SECONDS)
+        assert who == STAFF or await Answered(place).doubted_by(who, text, mentions=[STAFF])
         assert not await Answered(place).doubted_by(who, text, second=71 + HEARD_SECONDS)
         thanked, replied = Answered(place), Answered(place)
         thanked.says(ANN, "Thank you, I will try that tonight.", place=place, second=100)
