@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-FORMAT = 13
+FORMAT = 14
 """Raise it when the tables, or what is made of a document, change. Vectors stay: their key is the text's hash."""
 _BUSY_SECONDS = 10.0
 

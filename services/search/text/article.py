@@ -307,6 +307,28 @@ def _hang(text: str, mark: str) -> str:
     return mark + text.replace("\n", "\n  ")
 
 
+_RAISED = str.maketrans("0123456789+-−–=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁼⁽⁾ⁿ")
+_LOWERED = str.maketrans("0123456789+-−–=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₋₌₍₎")
+_EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|e|o|a|tm|sm|r|c)\Z)[\w.,*/+−–-]{1,40}", re.IGNORECASE)
+"""But the ends of ordinals and marks: "4th", "Name(TM)"."""
+
+
+def raised(text: str) -> str:
+    """Return a text as an exponent: 10⁶, 2^k. Of digits alone, nobody could tell them from those before."""
+    small = text.translate(_RAISED)
+    if not set(small) & set(text):
+        return small
+    if not _EXPONENT.fullmatch(text):
+        return text
+    return f"^{text}" if len(text) == 1 else f"^({text})"
+
+
+def lowered(text: str) -> str:
+    """Return a text as an index, if it is a number: H₂O."""
+    small = text.translate(_LOWERED)
+    return text if set(small) & set(text) else small
+
+
 _MAX_WIDTH = 90
 """In columns. Discord shows about a hundred on a wide screen; a table with broken lines is unreadable."""
 

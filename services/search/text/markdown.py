@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from html import unescape
 from typing import NamedTuple
@@ -27,8 +27,10 @@ from services.search.text.article import (
     Piece,
     fenced,
     github_slugs,
+    lowered,
     make_article,
     mkdocs_slugs,
+    raised,
     table_blocks,
 )
 from services.search.text.markdown_extensions import add_generator_rules
@@ -38,14 +40,18 @@ _MAX_LINES = 500
 _MAX_VALUE_CHARS = 2000
 _KEY = re.compile(r"(?P<key>[A-Za-z_][\w .-]{0,60}?)\s*(?P<mark>[:=])(?:\s(?P<value>.*))?")
 _PERMALINKS = ("permalink", "url", "slug")
+_GONE = re.compile(r"(?:deprecated|obsolete|outdated|superseded|archived|rejected|withdrawn|retired)\b", re.IGNORECASE)
 
 
 class FrontMatter(NamedTuple):
-    """`rest`: the text after it, all of the text where there is none."""
+    """`rest`: the text after it, all of the text where there is none. `status`: only one that says that the page is not
+    in force any more ("superseded by 7").
+    """
 
     title: str
     permalink: str
     rest: str
+    status: str = ""
 
 
 def read_front_matter(text: str) -> FrontMatter:
@@ -63,7 +69,10 @@ def read_front_matter(text: str) -> FrontMatter:
     if not values and any(line.strip() for line in lines[1:end]):
         return FrontMatter("", "", text)  # text between two rules
     permalink = next((values[key] for key in _PERMALINKS if values.get(key)), "")
-    return FrontMatter(values.get("title", ""), permalink, "\n".join(lines[end + 1 :]))
+    status = values.get("status", "")
+    return FrontMatter(
+        values.get("title", ""), permalink, "\n".join(lines[end + 1 :]), status if _GONE.match(status) else ""
+    )
 
 
 def _values(lines: list[str]) -> dict[str, str]:
@@ -79,7 +88,7 @@ def _values(lines: list[str]) -> dict[str, str]:
             more.append(lines[at])
             at += 1
         name = key["key"].lower()
-        wanted = name in {"title", *_PERMALINKS}
+        wanted = name in {"title", "status", *_PERMALINKS}
         found.setdefault(name, _scalar("\n".join([key["value"] or "", *more])) if wanted else "")
     return found
 
@@ -107,13 +116,16 @@ _SPACES = re.compile(r"[^\S\n\x01]+")
 _LINE_BREAKS = re.compile(r" ?\n[ \n]*")
 _ESCAPED = frozenset("*_`~|")
 _WRAPPED = {"b": "**", "strong": "**", "i": "*", "em": "*", "cite": "*", "del": "~~", "s": "~~", "strike": "~~"}
+_SMALL: Mapping[str, Callable[[str], str]] = {"sup": raised, "sub": lowered}
 _CODE = {"code", "tt", "samp"}
 _BOLD_LINES = {"summary", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "legend"}
 _UNSPACED_CHAR = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 
 def write_inline(tokens: Sequence[Token] | None, *, plain: bool = False) -> str:
-    """Return the text of inline tokens. `plain`: without marks and link targets, on one line."""
+    """Return the text of inline tokens. `plain`: without marks (but those of what is struck out) and link targets, on
+    one line.
+    """
     writer = _Writer(plain=plain)
     for token in tokens or ():
         writer.add(token)
@@ -178,7 +190,9 @@ class _Writer:
         self._parts += [before, write_inside(core), after]
 
     def _wrap(self, mark: str) -> Callable[[str], str]:
-        return str if self._plain else lambda inside: f"{mark}{inside.replace(mark, '')}{mark}"
+        # What is struck out does not hold: that has to be seen in a table and a heading, too.
+        is_shown = not self._plain or mark == "~~"
+        return (lambda inside: f"{mark}{inside.replace(mark, '')}{mark}") if is_shown else str
 
     def _link(self, target: str) -> Callable[[str], str]:
         if self._plain or not target:
@@ -208,6 +222,8 @@ class _Writer:
             self._parts.append("" if name in INLINE or (tag.is_component and not tag.title) else "\n")
         elif name in _WRAPPED:
             self._begin(name, self._wrap(_WRAPPED[name]))
+        elif name in _SMALL:
+            self._begin(name, _SMALL[name])
         elif name in _CODE:
             self._begin(name, lambda inside: self._code(inside.replace("`", "").replace("\\", "")))
         elif name == "a":
@@ -472,7 +488,7 @@ def read_markdown(text: str) -> Article:
     Anchors are those that the document gives, else MkDocs'.
     """
     front = read_front_matter(clean(text))
-    return make_article(markdown_pieces(front.rest), mkdocs_slugs(), front.title, front.permalink)
+    return make_article(_after_status(front, markdown_pieces(front.rest)), mkdocs_slugs(), front.title, front.permalink)
 
 
 def read_mdx(text: str) -> Article:
@@ -482,7 +498,15 @@ def read_mdx(text: str) -> Article:
     """
     front = read_front_matter(clean(text))
     tokens = _parse(front.rest, mdx=True)
-    return make_article(pieces(tokens), github_slugs(), front.title, front.permalink)
+    return make_article(_after_status(front, pieces(tokens)), github_slugs(), front.title, front.permalink)
+
+
+def _after_status(front: FrontMatter, found: list[Piece]) -> list[Piece]:
+    """Put the status of a page that is not in force any more below its title, as sites show it."""
+    if not front.status:
+        return found
+    at = 1 if found and isinstance(found[0], Heading) else 0
+    return [*found[:at], Block(BlockKind.PROSE, f"**This page is {front.status}.**"), *found[at:]]
 
 
 def is_mdx(text: str) -> bool:

@@ -54,7 +54,7 @@ _BLOCK_NAMES = """
 KNOWN = INLINE | RAW | frozenset(_BLOCK_NAMES.split())
 VOID = frozenset("br col hr img input link meta source track wbr".split())  # noqa: SIM905 (shorter so)
 
-_HIDING_STYLE = re.compile(
+HIDING_STYLE = re.compile(
     r"display['\"]?\s*+:\s*+['\"]?none\b|visibility['\"]?\s*+:\s*+['\"]?(?:hidden|collapse)\b", re.IGNORECASE
 )
 
@@ -155,7 +155,7 @@ def _attribute(text: str, at: int, limit: int, attributes: dict[str, str]) -> in
 
 def _hides(name: str, written: str) -> bool:
     if name == "style":
-        return _HIDING_STYLE.search(html.unescape(written)) is not None
+        return HIDING_STYLE.search(html.unescape(written)) is not None
     return name == "hidden" and (not written.startswith("{") or written.strip("{ }") == "true")
 
 

@@ -22,10 +22,13 @@ from services.search.text.article import (
     Piece,
     Section,
     fenced,
+    lowered,
     make_article,
     mkdocs_slugs,
+    raised,
 )
 from services.search.text.markdown import clean, read_web_text, with_bare_titles
+from services.search.text.markdown_html import HIDING_STYLE
 
 _MAX_TITLE_CHARS = 120
 _UNDERLINE_LEVELS = {"=": 1, "-": 2, "~": 3, "*": 3, "^": 3}
@@ -162,6 +165,7 @@ _UNDERLINED = re.compile(
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:[\w:-]+::|_[^\n:]+:)", re.MULTILINE)
 _HTML_ENDINGS = ("html", "htm", "xhtml")
 _TAG = re.compile(r"<[^<>]*>")
+_WHOLE = re.compile(r"-?[0-9]{1,6}")
 _HTML_SECONDS = 30.0
 """Two megabytes of documentation take two seconds."""
 _processes = Processes(seconds=_HTML_SECONDS)
@@ -242,19 +246,74 @@ def read_html(text: str) -> Article:
     if tree is None:
         return read_web_text(text)  # no page, whatever its name says
     page: Any = tree  # of lxml, which has no types
+    _write_out_formats(page)
     title, permalink = _title(page), _permalink(page)
+    main = _main_text(page)
+    if "~~" not in main and _write_out_strikes(page):
+        main = _main_text(page).replace("\\~\\~", "~~")
+    main = main or text
+    return read_web_text(main.strip(), title)._replace(permalink=permalink)
+
+
+def _main_text(page: Any) -> str:
+    """Return the main text of a page as Markdown; else all text of its body, without formats; empty if it has none."""
+    import trafilatura  # noqa: PLC0415 (as above)
+
     main = None
     if sum(1 for _ in page.iter()) <= _MAX_ELEMENTS:
         main = trafilatura.extract(
-            tree,
+            page,
             output_format="markdown",
             include_comments=False,
             include_tables=True,
             include_links=True,
             include_formatting=True,
         )
-    main = main or trafilatura.html2txt(tree) or text
-    return read_web_text(main.strip(), title)._replace(permalink=permalink)
+    return main or trafilatura.html2txt(page)
+
+
+def _write_out_formats(page: Any) -> None:
+    """Write exponents, indexes and numbers of lists into the text, as their tags get lost, and drop what is hidden."""
+    for each in page.xpath(".//*[@hidden or @style]"):
+        if each.tag not in {"html", "body"} and (
+            each.get("hidden") is not None or HIDING_STYLE.search(each.get("style", ""))
+        ):
+            each.drop_tree()
+    for each in [*page.iter("sup", "sub")]:
+        text = (raised if each.tag == "sup" else lowered)(each.text_content())
+        if text != each.text_content():
+            for child in [*each]:
+                each.remove(child)
+            each.text = text
+        each.drop_tag()
+    for each in [*page.iter("ol")]:
+        items = each.findall("li")
+        if {"start", "reversed"} & {*each.keys()} or any(item.get("value") for item in items):
+            _number_items(each, items)
+
+
+def _write_out_strikes(page: Any) -> bool:
+    """Write marks of what is struck out into the text, for ways to read that lose the tags; False: there is none."""
+    found = [each for each in page.iter("del", "s", "strike") if each.text_content().strip()]
+    for each in found:
+        each.text, each.tail = f"~~{each.text or ''}", f"~~{each.tail or ''}"
+        each.drop_tag()
+    return bool(found)
+
+
+def _number_items(listed: Any, items: Sequence[Any]) -> None:
+    """Write the numbers of a list that does not begin with 1, or does not go up by 1, before its items."""
+    step = 1 if listed.get("reversed") is None else -1
+    number = _whole(listed.get("start"), len(items) if step < 0 else 1)
+    for item in items:
+        number = _whole(item.get("value"), number)
+        item.text = f"{number}. {(item.text or '').lstrip()}"
+        number += step
+    listed.tag = "ul"
+
+
+def _whole(text: str | None, otherwise: int) -> int:
+    return int(text) if text and _WHOLE.fullmatch(text) else otherwise
 
 
 def _title(page: Any) -> str:

@@ -18,6 +18,8 @@ from services.search.text.article import (
     Section,
     fenced,
     list_blocks,
+    lowered,
+    raised,
     table_blocks,
 )
 from services.search.text.rest_directives import Language, Signature, TitledContent
@@ -65,7 +67,7 @@ class InlineReader:
                 parts[number] = _STRAY_ROLE.sub("", parts[number])
         return "".join(parts)
 
-    def _text_of(self, node: nodes.Node, style: Style) -> str:  # noqa: C901, PLR0911 (a table of kinds)
+    def _text_of(self, node: nodes.Node, style: Style) -> str:  # noqa: C901, PLR0911, PLR0912 (a table of kinds)
         match node:
             case nodes.Text():
                 return node.astext() if style is Style.PLAIN else escape(node.astext())
@@ -75,6 +77,10 @@ class InlineReader:
                 return self._marked("*", node, style)
             case nodes.strong():
                 return self._marked("**", node, style)
+            case nodes.superscript():
+                return raised(self._children(node, style))
+            case nodes.subscript():
+                return lowered(self._children(node, style))
             case nodes.reference():
                 return self._reference(node, style)
             case nodes.footnote_reference() | nodes.citation_reference():

@@ -150,7 +150,9 @@ def is_automatic(name: str) -> bool:
 _ROLE = re.compile(r"(?P<name>[\w:.+-]+)(?:\((?P<base>[\w:.+-]+)\))?")
 _ROWS = re.compile(r"[0-9]{1,3}")
 _LANGUAGES = {"doctest": "python", "math": "tex", "mermaid": "mermaid", "testcode": "python", "ipython": "python"}
-_PAPER_BUILDERS = frozenset(["and", "latex", "man", "or", "texinfo", "text"])
+_PAGE_TAGS = name_set("html dirhtml singlehtml builder_html builder_dirhtml builder_singlehtml format_html")
+_MOST_TAG_WORDS = 40
+_TAG_WORDS = re.compile(r"[()]|[\w.-]{1,60}")
 _DELIMITERS = {"tab": "\t", "space": " "}
 
 
@@ -336,10 +338,41 @@ def _quote(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
 
 
 def _only(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """Leave out text for builders of paper alone: it is not on the published page."""
-    words = call.title.replace("(", " ").replace(")", " ").split()
-    hidden = words == ["not", "html"] or (bool(words) and _PAPER_BUILDERS.issuperset(words))
-    return [] if hidden else [reader.parsed(call)]
+    """Leave out text that is not on the published page: what is for builders of paper alone, or for a tag of the
+    project's own, such as `internal`.
+    """
+    words = _TAG_WORDS.findall(call.title.lower())
+    return [reader.parsed(call)] if not 0 < len(words) <= _MOST_TAG_WORDS or _is_shown(words) else []
+
+
+def _is_shown(words: list[str]) -> bool:
+    """Return the value of an expression of tags, `and`, `or`, `not` and brackets; its words are used up."""
+    shown = _all_shown(words)
+    while words[:1] == ["or"]:
+        del words[0]
+        shown = _all_shown(words) or shown
+    return shown
+
+
+def _all_shown(words: list[str]) -> bool:
+    shown = _is_tag_shown(words)
+    while words[:1] == ["and"]:
+        del words[0]
+        shown = _is_tag_shown(words) and shown
+    return shown
+
+
+def _is_tag_shown(words: list[str]) -> bool:
+    is_wanted = True
+    while words[:1] == ["not"]:
+        is_wanted = not is_wanted
+        del words[0]
+    word = words.pop(0) if words else ""
+    if word != "(":
+        return (word in _PAGE_TAGS) is is_wanted
+    shown = _is_shown(words)
+    del words[:1]
+    return shown is is_wanted
 
 
 def _list_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:

@@ -53,6 +53,10 @@ _NODES: dict[str, type[nodes.TextElement]] = {
     "dfn": nodes.emphasis,
     "strong": nodes.strong,
     "guilabel": nodes.strong,
+    "sub": nodes.subscript,
+    "subscript": nodes.subscript,
+    "sup": nodes.superscript,
+    "superscript": nodes.superscript,
 }
 
 

@@ -39,6 +39,32 @@ def test_front_matter_gives_title_and_permalink() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [("deprecated", ["**This page is deprecated.**", "Hello."]), ("new", ["Hello."])],
+)
+def test_front_matter_says_that_a_page_is_out_of_date(status: str, expected: list[str]) -> None:
+    assert blocks(f"---\nstatus: {status}\n---\n# Title\n\nHello.") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("10<sup>6</sup> and 10<sup>-3</sup> mol", "10⁶ and 10⁻³ mol"),
+        ("5 m<sup>2</sup>, H<sub>2</sub>O", "5 m², H₂O"),
+        ("2<sup>k</sup>, n<sup>2k+1</sup>", "2^k, n^(2k+1)"),
+        ("the 4<sup>th</sup>, x<sub>max</sub>", "the 4th, xmax"),
+    ],
+)
+def test_exponents_are_not_the_digits_before_them(text: str, expected: str) -> None:
+    assert blocks(text) == [expected]
+
+
+def test_what_is_struck_out_is_seen_in_tables_and_headings() -> None:
+    assert "| ~~500~~ 50" in blocks("| rotor | rpm |\n|---|---|\n| M1 | ~~500~~ 50 |")[0]
+    assert paths("# A\n\n## ~~Old~~ way\n\nText.") == [(("A", "~~Old~~ way"), "old-way")]
+
+
 def test_text_between_two_rules_is_no_front_matter() -> None:
     assert "hello there" in str(read_markdown("---\nhello there\n---\nmore"))
 

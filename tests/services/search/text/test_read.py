@@ -156,6 +156,29 @@ def test_a_page_has_a_title_and_an_address() -> None:
     assert "run it" in article.sections[-1].text
 
 
+_PAGE = "<html><body><main><h1>Lab</h1><p>This page tells about the lab, in some sentences.</p>{}</main></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ("<p>Dilute it to 10<sup>-3</sup> mol of H<sub>2</sub>O.</p>", "Dilute it to 10⁻³ mol of H₂O."),
+        ("<p>Use <s>one hour</s> ten minutes.</p>", "Use ~~one hour~~ ten minutes."),
+        ("<ol start=3><li>Close it.</li><li value=7>Heat it.</li></ol>", "- 3. Close it.\n- 7. Heat it."),
+        ("<ol reversed><li>Close it.</li><li>Heat it.</li></ol>", "- 2. Close it.\n- 1. Heat it."),
+        ("<p hidden>Not this.</p><p style='display: none'>Nor this.</p><p>But this.</p>", "But this."),
+    ],
+)
+def test_formats_of_a_page_that_change_what_it_says_are_written_out(inside: str, expected: str) -> None:
+    [section] = documents.read("page.html", _PAGE.format(inside)).sections
+    assert section.text == f"This page tells about the lab, in some sentences.\n\n{expected}"
+
+
+def test_what_is_struck_out_is_seen_on_a_short_page() -> None:
+    article = documents.read("page.html", "<html><body><p>Turn it.</p><p><s>Use the hammer.</s></p></body></html>")
+    assert "~~Use the hammer.~~" in article.markdown
+
+
 def test_a_page_that_takes_too_long_is_read_as_plain_text_and_not_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

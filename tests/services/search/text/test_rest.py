@@ -181,6 +181,27 @@ def test_what_is_for_other_builders_is_left_out() -> None:
     assert shown(text) == "Screen."
 
 
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("internal", ""),
+        ("not internal", "Text."),
+        ("(html or latex) and not draft", "Text."),
+        ("latex or man", ""),
+        ("not html", ""),
+        ("not (html and internal)", "Text."),
+        ("((", ""),
+        ("(" * 1_000, "Text."),
+    ],
+)
+def test_what_is_for_a_tag_of_the_project_is_not_on_the_page(tags: str, expected: str) -> None:
+    assert shown(f".. only:: {tags}\n\n   Text.\n") == expected
+
+
+def test_exponents_are_not_the_digits_before_them() -> None:
+    assert shown("10\\ :sup:`6` cells, H\\ :sub:`2`\\ O, 2\\ :superscript:`k`") == "10⁶ cells, H₂O, 2^k"
+
+
 def test_titles_within_a_tab_are_bold_lines() -> None:
     assert shown(".. tab:: Linux\n\n   Install\n   -------\n\n   Text.\n") == "**Linux**\n**Install**\n\nText."
 
