@@ -10,7 +10,7 @@ from services import lazy_exports
 
 if TYPE_CHECKING:
     from services.search import retrieval, scoring, tokenizer
-    from services.search.differences import is_about_opposite, is_another_question
+    from services.search.differences import Place, is_about_opposite, is_another_question, is_for_another
     from services.search.languages import ENGLISH, language_of
     from services.search.passage import Passage, passages
     from services.search.passage_store import (
@@ -46,7 +46,15 @@ if TYPE_CHECKING:
         statements,
         takes_back,
     )
-    from services.search.requirements import advises_against, is_too_general, meets, requirements_of, warnings_in
+    from services.search.requirements import (
+        advises_against,
+        is_outdated,
+        is_too_general,
+        meets,
+        notices_in,
+        requirements_of,
+        warnings_in,
+    )
     from services.search.retrieval import (
         MIN_CONFIDENCE_TO_NAME,
         NOTHING,

@@ -32,6 +32,7 @@ all every everybody everyone everything each whole / one single some only / nobo
 all every everybody everyone everything each whole / my mine our own / nobody
 my mine our own / another other else / nobody; nobody / somebody someone anybody anyone people
 windows / linux / macos mac / android / ios
+positive / negative; production prod / staging; adult / child children
 """
 """Lines of words, in groups: a question with a word of one side is not answered where one of another side stands. An
 answer to one of two scopes may be for the other as well, if it names it; an answer that names the opposite act does so
@@ -642,6 +643,100 @@ def _is_below_another(asking: str, headings: Sequence[str], text: str) -> bool:
     above, section = "\n".join(between), "\n".join([*headings, text])
     narrower = (set(terms(above)) | _numbers_in(above)) - wanted - _numbers_in(asking)
     return bool(narrower and (wanted | _numbers_in(asking)) - set(terms(section)) - _numbers_in(section))
+
+
+class Place(NamedTuple):
+    """Where a section stands.
+
+    Attributes:
+        path: the folders of its page, the title, and the headings down to its own.
+        pages: how many of the path name pages: the folders and the title.
+    """
+
+    path: tuple[str, ...]
+    pages: int
+
+
+_LONE_LETTER = lazy_pattern(r"(?<=\w\s)[A-HJ-Z](?!['’\w])|(?<![\w'’])[B-HJ-Z](?!['’\w])")
+"""Such as that of "Model C", which is no term."""
+
+
+def is_for_another(question: str, place: Place, text: str, others: Iterable[Place]) -> bool:
+    """Return True if a section of the documentation is for somebody or something else than the question names.
+
+    - One of the `others`, beside it or below, names a word of the question (all of its words, in other languages than
+      English), and the section, at the same level, none: *Dosage › Adults*, beside *Dosage › Children*. Of pages only
+      those count whose places differ in one word: *ios › Backup*, *android › Backup*.
+    - A word of its headings stands beside another one than in the question: *Pro plan*, "in the Enterprise plan";
+      *Model B*, "of Model C".
+
+    What the `text` of the section has as well is no such word, and neither is what is to be done.
+    """
+    asking = _with_whole_verbs("\n".join(asking_sentences(question)[0]) or question)
+    held = _named_in("\n".join([*place.path, text]))
+    wanted, act = _named_in(asking), frozenset(_act_in(asking))
+    missing = wanted - held
+    if not missing:
+        return False
+    is_english = language_of(asking) == ENGLISH
+    for each in set(others) - {place}:
+        own, its = _apart_at(place, each)
+        is_named = its & missing and (its <= wanted or (is_english and its & missing - act))
+        if is_named and own.isdisjoint(wanted):
+            return True
+    headings = place.path[min(place.pages, len(place.path) - 1) :]
+    return any(_has_another_neighbour(asking, each, held, act) for each in headings if not _AUXILIARY.search(each))
+
+
+def _apart_at(place: Place, other: Place) -> tuple[AbstractSet[str], AbstractSet[str]]:
+    """Return what each of two places names, and the other does not, where they part; nothing if `other` is above the
+    first, or if they are pages that differ in more than one word.
+    """
+    at = next((at for at, pair in enumerate(zip(place.path, other.path, strict=False)) if pair[0] != pair[1]), None)
+    if at is None and len(other.path) <= len(place.path):
+        return _NOTHING, _NOTHING
+    if at is None:
+        return _NOTHING, _named_in(other.path[len(place.path)]) - _named_in("\n".join(place.path))
+    own, its = _named_in(place.path[at]), _named_in(other.path[at])
+    if at < max(place.pages, other.pages):
+        mine, theirs = ([term for part in each.path[: each.pages] for term in terms(part)] for each in (place, other))
+        mine, theirs = _apart(mine, theirs)
+        if len(mine) != 1 or len(theirs) != 1:
+            return _NOTHING, _NOTHING
+    return own - its, its - own
+
+
+def _named_in(text: str) -> set[str]:
+    """Return the terms of a text that name a matter, its numbers, and its letters that stand alone ("Model C")."""
+    return {*_matter_of(text), *_numbers_in(text), *_LONE_LETTER.findall(text)}
+
+
+def _has_another_neighbour(asking: str, heading: str, held: AbstractSet[str], act: AbstractSet[str]) -> bool:
+    """Return True if a question has a word of a heading behind another word than the heading, or before another
+    number or letter, which the section does not hold; and not the one that the heading has.
+    """
+    asked, wanted = _pairs_of(asking), _named_in(asking)
+    for first, second in _pairs_of(heading):
+        for before, after in asked:
+            if second == after and first not in wanted and before not in {*held, *act, *_LIGHT_VERBS}:
+                return True
+            is_sign = after[:1].isdigit() or len(after) == 1
+            if first == before and is_sign and second not in wanted and not _holds_number(after, held):
+                return True
+    return False
+
+
+def _holds_number(number: str, held: AbstractSet[str]) -> bool:
+    """Return True if a set has a number, or one that it is a part of: 2.1 of 2."""
+    return any(number == each or number.startswith(f"{each}.") or each.startswith(f"{number}.") for each in held)
+
+
+def _pairs_of(text: str) -> list[tuple[str, str]]:
+    """Return the pairs of words that stand side by side, without stop words and pauses between them."""
+    written = _WORD_OR_PAUSE.findall(text)
+    # One word by itself begins a sentence, as an article may: "A" is a letter only behind another word.
+    words = [min(_named_in(f"x {each}" if len(each) == 1 else each), default="") for each in written]
+    return [(one, other) for one, other in itertools.pairwise(words) if one and other and one != other]
 
 
 _DESTROYING = """

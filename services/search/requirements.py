@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from services import lazy_pattern
-from services.search.questions import SENTENCE_END
+from services.search.questions import AUXILIARY, SENTENCE_END
 from services.search.tokenizer import terms
 
 _UNITS = r"(?:milli|micro)?(?:sec(?:ond)?|minute|min|hour|day|week|month|year)s?"
@@ -133,8 +133,19 @@ def is_too_general(headings: Sequence[str], question: str) -> bool:
 
 
 _AGAINST = lazy_pattern(
-    r"\b(?:never|do(?:es)?\s+not|do(?:es)?n['’]?t|deprecated|obsolete|outdated|no\s+longer|legacy|mistakes?|myths?|attacks?|anti-?patterns?"
-    r"|bad\s+practices?|unsupported|(?:old|former|previous|earlier)\s+(?:\w+\s+)?(?:instructions?|ways?|versions?|docs|guide))\b",
+    r"\b(?:never|do(?:es)?\s+not|do(?:es)?n['’]?t|(?:how|what|when)\s+not\s+to|not\s+(?:supported|recommended|allowed)|deprecated|obsolete"
+    r"|outdated|superseded|archived|discontinued|retired|no\s+longer|legacy|mistakes?|myths?|pitfalls|attacks?|anti-?patterns?|discouraged"
+    r"|dangerous|wrong(?:ly)?|avoid|forbidden|prohibited|bad\s+(?:practices?|ways?|ideas?)|unsupported|rejected|withdrawn"
+    r"|(?:old|former|previous|earlier)\s+(?:\w+\s+)?(?:instructions?|ways?|versions?|docs|guide))\b|~~",
+    re.IGNORECASE,
+)
+_DENIES = lazy_pattern(
+    r"\b(?:never|do(?:es)?\s+not|do(?:es)?n['’]?t|no\s+longer|unsupported|forbidden|prohibited)\b", re.IGNORECASE
+)
+"""In a heading: an answer to whether something may be done."""
+_WHETHER = lazy_pattern(AUXILIARY, re.IGNORECASE | re.MULTILINE)
+_IN_TROUBLE = lazy_pattern(
+    r"\b(?:not|no|cannot|can['’]?t|won['’]?t|[a-z]{2,6}n['’]t|without|why|error|fail\w{0,4}|problem|trouble|stuck)\b",
     re.IGNORECASE,
 )
 _WARNS = lazy_pattern(
@@ -147,18 +158,45 @@ _MOST_WARNING_CHARS = 240
 
 def advises_against(headings: Sequence[str], question: str) -> bool:
     """Return whether one of the `headings`, in English, says that what stands below is wrong, dangerous or out of date
-    ("Things you must never do", "Deprecated"), and the question does not ask for such a thing. A heading that shares a
-    word with the question answers it ("Do not copy the folder").
+    ("Things you must never do", "Deprecated"), and the question does not ask for such a thing.
+
+    A heading that shares a word with the question may answer it: one that denies, whether something may be done ("Do
+    not copy the folder"); any, a question about trouble, or for a reason.
     """
-    asked = set(terms(question))
-    against = (each for each in headings if _AGAINST.search(each) and asked.isdisjoint(terms(each)))
-    return any(against) and not _AGAINST.search(question)
+    if _AGAINST.search(question):
+        return False
+    asked, in_trouble, whether = set(terms(question)), _IN_TROUBLE.search(question), _WHETHER.search(question)
+    return any(
+        asked.isdisjoint(terms(each)) or not (in_trouble or (whether and _DENIES.search(each)))
+        for each in headings
+        if _AGAINST.search(each)
+    )
 
 
 def warnings_in(text: str) -> list[str]:
     """Return the sentences of a text, in English, that warn, but for very long ones. Code warns of nothing."""
     prose = _CODE_BLOCK.sub("\n", text)
     found = (each.strip() for each in SENTENCE_END.split(prose))
+    return [each for each in found if len(each) <= _MOST_WARNING_CHARS and _WARNS.search(each)]
+
+
+_OUTDATED_WORDS = r"(?:deprecated|obsolete|outdated|out\s+of\s+date|superseded|archived|rejected|withdrawn|retired)\b"
+_OUTDATED = lazy_pattern(
+    rf"^\W{{0,9}}(?:status\W{{1,4}})?{_OUTDATED_WORDS}"
+    r"|\bth(?:is|e)\s+(?:page|document|documentation|guide|manual|article|chapter|post|proposal)\s+(?:is|was|has\s+been)\s+(?:now\s+)?"
+    rf"(?:{_OUTDATED_WORDS}|no\s+longer\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def is_outdated(head: str) -> bool:
+    """Return whether the beginning of a page, in English, says that the page is out of date ("Status: rejected")."""
+    return bool(_OUTDATED.search(head))
+
+
+def notices_in(head: str) -> list[str]:
+    """Return the paragraphs of the beginning of a page, in English, that warn and begin in bold, as admonitions do."""
+    found = (each.strip() for each in head.split("\n\n") if each.startswith("**"))
     return [each for each in found if len(each) <= _MOST_WARNING_CHARS and _WARNS.search(each)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from model.conversations import Role
+from model.source_ids import bare_name
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult
 from services.assistant.quoting import Quote, choose_hits, compose, extend, in_known_languages, other_pages, quote_team
@@ -14,16 +15,20 @@ from services.knowledge import whole_answer
 from services.search import (
     EARLIER_QUESTION,
     Level,
+    Place,
     advises_against,
     asks_for_something,
     current_question,
     is_about_opposite,
     is_follow_up,
+    is_for_another,
+    is_outdated,
     is_question,
     is_too_general,
     language_of,
     may_ask,
     meets,
+    notices_in,
     pages_of,
     requirements_of,
     terms,
@@ -165,7 +170,7 @@ class ExtractiveAssistant:
 
     async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
         """Choose the passages to quote: the best with the version, number or name in question; no introductions,
-        nothing that is advised against, and nothing about an opposite.
+        nothing that is advised against or out of date, and nothing about an opposite or for something else.
         """
         hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
         required, asked = requirements_of(words_to_search(query)), current_question(query)
@@ -175,16 +180,33 @@ class ExtractiveAssistant:
             if meets(hit.passage.with_heading, required)
             and not is_too_general(hit.passage.headings, words_to_search(query))
         ]
+        places = [_place_of(hit.passage) for hit in found.documents]
         right = [
             hit
             for hit in fit[:_COMPARED]
             if not advises_against(hit.passage.headings, asked)
             and not is_about_opposite(asked, hit.passage.headings, hit.passage.text)
+            and not await self._is_for_another(asked, hit.passage, places)
+            and not is_outdated(await self._head_of(hit.passage))
         ]
         # What is far behind one that is left out is about something else.
         if right and right[0] is not fit[0]:
             right = [hit for hit in right if hit.score >= _NEAR_OPPOSITE * fit[0].score]
         return choose_hits([*right[:1], *in_known_languages(right[1:], query)])
+
+    async def _is_for_another(self, asked: str, passage: StoredPassage, places: Sequence[Place]) -> bool:
+        """Return True if a section is for something else than is asked about; `places`: of all sections found."""
+        place = _place_of(passage)
+        if not is_for_another(asked, place, passage.text, places):
+            return False
+        section = await self._search.section(passage)
+        return is_for_another(asked, place, "\n".join(each.text for each in section), places)
+
+    async def _head_of(self, passage: StoredPassage) -> str:
+        """Return what stands on the page before its first heading or below its title; empty if the passage does."""
+        head = await self._search.section(passage._replace(section=0)) if passage.section else ()
+        is_above = head and passage.headings[: len(head[0].headings)] == head[0].headings != passage.headings
+        return "\n\n".join(each.text for each in head) if is_above else ""
 
     async def _whole_answer(self, passage: StoredPassage, topic: Source) -> str:
         """Return the answer of the team that a passage is from; empty if the topic does not have it any more."""
@@ -199,9 +221,17 @@ class ExtractiveAssistant:
             for each in (
                 extend(hit.passage, section, _SECTION_CHARS),
                 *warnings_in("\n\n".join(each.text for each in section))[:_MOST_WARNINGS],
+                *notices_in(await self._head_of(hit.passage))[:_MOST_WARNINGS],
             )
         )
         return Quote(hit, text, warnings)
+
+
+def _place_of(passage: StoredPassage) -> Place:
+    name = bare_name(passage.source_id)
+    folders = () if "://" in name else tuple(name.split("/")[:-1])
+    headings = tuple(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
+    return Place((*folders, *headings), len(folders) + 1)
 
 
 def _others(found: SearchResult, quoted: Sequence[str], query: str) -> list[Hit]:

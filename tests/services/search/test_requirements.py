@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from services.search import (
+    Place,
     advises_against,
     is_about_opposite,
+    is_for_another,
+    is_outdated,
     is_too_general,
     meets,
+    notices_in,
     requirements_of,
     warnings_in,
 )
@@ -95,6 +99,44 @@ def test_what_is_advised_against_is_known_by_any_heading(heading: str) -> None:
     assert not advises_against(("Guide", "Rotate the keys"), "how do I rotate the keys?")
     assert not advises_against(("Guide", "Do not copy the keys"), "can I copy the keys?")
     assert not advises_against(("Guide", heading), "which common mistakes are deprecated?")
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Common mistakes when rotating the keys",
+        "Deprecated: rotating the keys by hand",
+        "How not to rotate the keys",
+        "Dangerous ways to rotate the keys",
+        "Wrong way to rotate the keys",
+        "Keys (2019, superseded)",
+        "~~Rotate the keys~~",
+    ],
+)
+def test_what_names_the_thing_and_advises_against_it_is_no_way_to_do_it(heading: str) -> None:
+    assert advises_against(("Guide", heading), "how do I rotate the keys?")
+    assert not advises_against(("Guide", heading), "why does rotating the keys fail?")
+    assert not advises_against(("Guide", heading), "which ways to rotate the keys are wrong?")
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("Status: rejected", True),
+        ("**Deprecated since 3.0:** This page is about 2.x.", True),
+        ("This guide has been superseded by another.", True),
+        ("**This page is superseded by 7.**", True),
+        ("How to keep outdated clients running.", False),
+        ("", False),
+    ],
+)
+def test_a_page_says_at_its_head_that_it_is_out_of_date(head: str, expected: bool) -> None:
+    assert is_outdated(head) is expected
+
+
+def test_notices_are_bold_paragraphs_that_warn() -> None:
+    head = "Never mind.\n\n**Danger:** Never run this on a live system.\n\n**Note:** It is quick."
+    assert notices_in(head) == ["**Danger:** Never run this on a live system."]
 
 
 def test_warnings_are_sentences_of_the_prose() -> None:
@@ -185,3 +227,53 @@ def test_a_section_about_the_opposite_is_known(question: str, heading: str, text
 )
 def test_a_section_that_has_both_or_neither_is_none_about_the_opposite(question: str, heading: str, text: str) -> None:
     assert not is_about_opposite(question, heading.split(" › "), text)
+
+
+@pytest.mark.parametrize(
+    ("question", "place", "text", "other"),
+    [
+        ("How many tablets do children take?", "Dosage › Adults", "Take two tablets.", "Dosage › Children"),
+        ("How many tablets can I give my dog?", "Dosage › Adults", "Take two tablets.", "Dosage › Dogs"),
+        ("How does a guest delete the workspace?", "Roles › Owner", "Delete the workspace with F9.", "Roles › Guest"),
+        ("How do I drop the schema in production?", "Staging", "Drop the schema with F9.", "Staging › Production"),
+        ("How do I reset it in version 5?", "Guide › Version 4 › Reset", "Press F9.", "Guide › Version 5 › Keys"),
+        ("How do I wire it with the breaker on?", "Guide › Wires", "Brown to L.", "Guide › Wires › The breaker"),
+        ("How do I pair the oven?", "lamp/Pairing", "To pair the device, press F9.", "oven/Pairing"),
+        ("Wie viele Tabletten nehmen Kinder?", "Dosis › Erwachsene", "Nehmen Sie zwei Tabletten.", "Dosis › Kinder"),
+        ("Which wire goes to the negative terminal?", "Pump › Positive terminal", "The red wire goes there.", ""),
+        ("How many seats are in the Enterprise plan?", "Price › Pro plan", "There are 50 seats.", ""),
+        ("To what do I set the dial of Model C?", "Heater › Model A", "Set the dial to 90.", ""),
+        ("At which temperature do I keep Vaccine Y?", "Fridge › Vaccine X", "Keep it at -70 degrees.", ""),
+        ("What is the limit in version 5?", "Guide › Version 4", "The limit is 9.", ""),
+    ],
+)
+def test_a_section_for_something_else_is_known(question: str, place: str, text: str, other: str) -> None:
+    assert is_for_another(question, _place(place), text, [_place(place), _place("Other › Things"), _place(other)])
+
+
+@pytest.mark.parametrize(
+    ("question", "place", "text", "other"),
+    [
+        ("How many tablets do children take?", "Dosage › Adults", "Children take one tablet.", "Dosage › Children"),
+        ("How many tablets do children take?", "Dosage › Children", "Take one tablet.", "Dosage › Adults"),
+        ("How many tablets do I take?", "Dosage › Adults", "Take two tablets.", "Dosage › Children"),
+        ("How do I configure timeouts?", "Guide › Timeouts", "Set `timeout: 5`.", "Guide › Configuration"),
+        ("How do I install it?", "Guide › Linux", "Run `apt-get`.", "Guide › Installing on Windows"),
+        ("How do I wire the pump?", "Guide › Wires › Brown", "To L.", "Guide › Wires"),
+        ("How do I pair the toaster?", "lamp/Pairing", "To pair the device, press F9.", "oven/Pairing"),
+        ("Is the installer a virus?", "Tool on Windows › Defender", "It is no virus.", "Installing Tool › Ports"),
+        ("Which scope does a grafana token need?", "API tokens › Scopes", "The scope `read`.", ""),
+        ("Does it collect telemetry?", "FAQ › Does it send telemetry?", "No.", ""),
+        ("What is the limit in version 5.1?", "Guide › Version 5", "The limit is 9.", ""),
+        ("How do I reset the pump?", "Guide › Pumps", "", ""),
+    ],
+)
+def test_a_section_for_what_is_asked_is_none_for_something_else(
+    question: str, place: str, text: str, other: str
+) -> None:
+    assert not is_for_another(question, _place(place), text, [_place(place), _place("Other › Things"), _place(other)])
+
+
+def _place(text: str) -> Place:
+    folder, _, headings = text.rpartition("/")
+    return Place(tuple(filter(None, (folder, *headings.split(" › ")))), 2 if folder else 1)

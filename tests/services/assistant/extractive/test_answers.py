@@ -136,6 +136,31 @@ async def test_a_section_that_does_the_opposite_is_not_quoted() -> None:
     assert "F9" not in (given.answer or "")
 
 
+async def test_a_section_for_something_else_is_not_quoted() -> None:
+    asked = "How many drops of the quokka syrup do children take?"
+    adults = "# Quokka syrup\n\n## Adults\n\nTake twenty drops of the quokka syrup a day.\n\n"
+    children = "## Children\n\nTake two drops of the quokka syrup a day.\n"
+    both = Source("kb:quokka.md", adults + children)
+    given = await generated_by(assistant_over(books(both)), asked, [both])
+    assert "two drops" in (given.answer or "")
+    assert "twenty" not in (given.answer or "")
+    ask_somebody = Source("kb:quokka.md", f"{adults}## Children\n\nAsk a doctor first of all.\n")
+    assert "twenty" not in (
+        (await generated_by(assistant_over(books(ask_somebody)), asked, [ask_somebody])).answer or ""
+    )
+
+
+async def test_what_the_head_of_a_page_says_holds_for_its_sections() -> None:
+    asked = "How do I clear the tables of the quokka?"
+    section = "## Clear the tables\n\nRun `quokka clear` to clear the tables of the quokka.\n"
+    warned = Source("kb:quokka.md", f"# Quokka\n\n!!! danger\n    Never run any of this at noon.\n\n{section}")
+    given = await generated_by(assistant_over(books(warned)), asked, [warned])
+    assert "`quokka clear`" in (given.answer or "")
+    assert "Never run any of this at noon." in (given.answer or "")
+    old = Source("kb:quokka.md", f"---\nstatus: superseded by 7\n---\n# Quokka\n\n{section}")
+    assert (await generated_by(assistant_over(books(old)), asked, [old])).answer is None
+
+
 async def test_of_equal_passages_the_teams_comes_first_whatever_the_order_of_sources() -> None:
     text = "Press F9 to purge the cache of thumbnails."
     pair = f"--- QA ---\nid: qa_1\nUser: which key to press to purge the cache of thumbnails?\nTeam: {text}\n\n"
