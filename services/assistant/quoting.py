@@ -13,6 +13,7 @@ from services.search import (
     ENGLISH,
     asking_sentences,
     language_of,
+    version_folder,
     without_greeting,
 )
 
@@ -221,7 +222,7 @@ def is_team_answer(passage: StoredPassage) -> bool:
 
 def section_name(passage: StoredPassage, say: Phrases) -> str:
     """Return the name of a section for people: the title of its page and the headings down to its own, as many as fit,
-    else the name of the file.
+    else the name of the file; before it a folder that names a version.
 
     An answer of the team is named after its day: the question may name people.
     """
@@ -230,7 +231,9 @@ def section_name(passage: StoredPassage, say: Phrases) -> str:
     heads = [head for head in dict.fromkeys((passage.title, *passage.headings)) if head]
     while len(heads) > _FEWEST_HEADS and len(" › ".join(heads)) > _TITLE_CHARS:
         del heads[1]
-    shown = " › ".join(heads) or bare_name(passage.source_id)
+    name = bare_name(passage.source_id)
+    version = "" if "://" in name else version_folder(tuple(name.split("/")[:-1]))
+    shown = " › ".join(filter(None, [version, *heads])) if heads else name
     return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"
 
 

@@ -76,5 +76,6 @@ if TYPE_CHECKING:
         terms,
         tokens,
     )
+    from services.search.versions import is_of_another_version, version_folder
 
 __getattr__ = lazy_exports(__name__)

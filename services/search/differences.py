@@ -668,7 +668,7 @@ def is_for_another(question: str, place: Place, text: str, others: Iterable[Plac
       English), and the section, at the same level, none: *Dosage › Adults*, beside *Dosage › Children*. Of pages only
       those count whose places differ in one word: *ios › Backup*, *android › Backup*.
     - A word of its headings stands beside another one than in the question: *Pro plan*, "in the Enterprise plan";
-      *Model B*, "of Model C".
+      *Model B*, "of Model C". For a question about an act that destroys, a word of the text, too.
 
     What the `text` of the section has as well is no such word, and neither is what is to be done.
     """
@@ -684,6 +684,8 @@ def is_for_another(question: str, place: Place, text: str, others: Iterable[Plac
         is_named = its & missing and (its <= wanted or (is_english and its & missing - act))
         if is_named and own.isdisjoint(wanted):
             return True
+    if not wanted.isdisjoint(_terms_of(_DESTROYING)) and _has_another_behind(asking, text, held):
+        return True
     headings = place.path[min(place.pages, len(place.path) - 1) :]
     return any(_has_another_neighbour(asking, each, held, act) for each in headings if not _AUXILIARY.search(each))
 
@@ -706,9 +708,10 @@ def _apart_at(place: Place, other: Place) -> tuple[AbstractSet[str], AbstractSet
     return own - its, its - own
 
 
-def _named_in(text: str) -> set[str]:
+@lru_cache(maxsize=512)
+def _named_in(text: str) -> frozenset[str]:
     """Return the terms of a text that name a matter, its numbers, and its letters that stand alone ("Model C")."""
-    return {*_matter_of(text), *_numbers_in(text), *_LONE_LETTER.findall(text)}
+    return frozenset((*_matter_of(text), *_numbers_in(text), *_LONE_LETTER.findall(text)))
 
 
 def _has_another_neighbour(asking: str, heading: str, held: AbstractSet[str], act: AbstractSet[str]) -> bool:
@@ -724,6 +727,15 @@ def _has_another_neighbour(asking: str, heading: str, held: AbstractSet[str], ac
             if first == before and is_sign and second not in wanted and not _holds_number(after, held):
                 return True
     return False
+
+
+def _has_another_behind(asking: str, text: str, held: AbstractSet[str]) -> bool:
+    """Return True if a question has a word of a text before another word, which the section does not hold; and not the
+    one that the text has: "the folder data", "the folder cache".
+    """
+    asked, wanted = _pairs_of(asking), _named_in(asking)
+    told = [(first, second) for first, second in _pairs_of(text) if second not in wanted]
+    return any(one == first and other not in held for first, _ in told for one, other in asked)
 
 
 def _holds_number(number: str, held: AbstractSet[str]) -> bool:
@@ -766,6 +778,20 @@ def _destroys_unasked(asking: str, heading: str) -> bool:
     return not kinds and bool(_IS_DONE.search(asking)) and not _AUXILIARY.search(asking)
 
 
+_UNDOING = "undo revert reverse rollback"
+
+
+def _undoes_or_widens(asking: str, section: str) -> bool:
+    """Return True if a question asks how to undo something, or how to destroy all of a kind, and the section says
+    nothing of either.
+    """
+    (act, _), told = _act_in(asking), set(terms(section))
+    if act in _terms_of(_UNDOING):
+        return told.isdisjoint(_terms_of(_UNDOING))
+    words, said = (_EVERYTHING.intersection(_WORD_OR_PAUSE.findall(each.lower())) for each in (asking, section))
+    return act in _terms_of(_DESTROYING) and bool(words) and not said
+
+
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
     """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
     headings or by all those sentences of its `text` that have the most terms of `question`; or, in English, if its
@@ -788,7 +814,7 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
         return True
     if headings and language_of(asking) == ENGLISH and _tells_another_act(asking, headings, text):
         return True
-    if _is_below_another(asking, headings, text):
+    if _is_below_another(asking, headings, text) or _undoes_or_widens(asking, f"{heading}\n{text}"):
         return True
     # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.
     asked, wanted = _WITHOUT.sub(" ", _OWN.sub(" ", asking)), set(terms(question))

@@ -150,7 +150,8 @@ _IN_TROUBLE = lazy_pattern(
 )
 _WARNS = lazy_pattern(
     r"\b(?:never|do\s+not|don['’]t|must\s+not|mustn['’]t|should\s+not|shouldn['’]t|warning|danger(?:ous)?|caution|irreversibl[ey]|data\s+loss"
-    r"|cannot\s+be\s+(?:undone|restored|recovered)|(?:be|is|are|gets?)\s+(?:permanently\s+)?(?:lost|deleted|destroyed|erased|overwritten))\b",
+    r"|cannot\s+be\s+(?:undone|restored|recovered)|(?:be|is|are|gets?)\s+(?:permanently\s+)?(?:lost|gone|deleted|destroyed|erased|overwritten)"
+    r"|explod\w{1,3}|deadly|lethal|fatal|nobody\s+surviv\w{1,3}|important(?=\W{0,3}:)|prerequisites?(?=\W{0,3}:)|make\s+sure|avoid)\b|[\u26a0\u2620\u2757]",
     re.IGNORECASE,
 )
 _MOST_WARNING_CHARS = 240
@@ -194,10 +195,19 @@ def is_outdated(head: str) -> bool:
     return bool(_OUTDATED.search(head))
 
 
+_OF_WHOLE_PAGE = lazy_pattern(
+    r"\b(?:on|of|in|throughout)\s+this\s+(?:page|guide|document|chapter|manual)\s+(?:is|are|holds?|appl(?:y|ies))\b"
+    r"|\bthis\s+(?:page|guide|document|chapter|manual)\s+(?:is\s+only|holds|applies)\b",
+    re.IGNORECASE,
+)
+
+
 def notices_in(head: str) -> list[str]:
-    """Return the paragraphs of the beginning of a page, in English, that warn and begin in bold, as admonitions do."""
-    found = (each.strip() for each in head.split("\n\n") if each.startswith("**"))
-    return [each for each in found if len(each) <= _MOST_WARNING_CHARS and _WARNS.search(each)]
+    """Return the paragraphs of the beginning of a page, in English, that begin in bold, as admonitions do, and warn;
+    and those that say for what all that is on the page holds.
+    """
+    found = [each.strip() for each in head.split("\n\n") if len(each) <= _MOST_WARNING_CHARS]
+    return [each for each in found if (each.startswith("**") and _WARNS.search(each)) or _OF_WHOLE_PAGE.search(each)]
 
 
 def meets(text: str, required: Requirements) -> bool:

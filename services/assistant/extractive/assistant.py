@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from model.conversations import Role
@@ -22,6 +22,7 @@ from services.search import (
     is_about_opposite,
     is_follow_up,
     is_for_another,
+    is_of_another_version,
     is_outdated,
     is_question,
     is_too_general,
@@ -180,12 +181,13 @@ class ExtractiveAssistant:
             if meets(hit.passage.with_heading, required)
             and not is_too_general(hit.passage.headings, words_to_search(query))
         ]
-        places = [_place_of(hit.passage) for hit in found.documents]
+        places = {_place_of(hit.passage): hit.passage.text for hit in reversed(found.documents)}
         right = [
             hit
             for hit in fit[:_COMPARED]
             if not advises_against(hit.passage.headings, asked)
             and not is_about_opposite(asked, hit.passage.headings, hit.passage.text)
+            and not is_of_another_version(asked, _place_of(hit.passage), hit.passage.text, places)
             and not await self._is_for_another(asked, hit.passage, places)
             and not is_outdated(await self._head_of(hit.passage))
         ]
@@ -194,7 +196,7 @@ class ExtractiveAssistant:
             right = [hit for hit in right if hit.score >= _NEAR_OPPOSITE * fit[0].score]
         return choose_hits([*right[:1], *in_known_languages(right[1:], query)])
 
-    async def _is_for_another(self, asked: str, passage: StoredPassage, places: Sequence[Place]) -> bool:
+    async def _is_for_another(self, asked: str, passage: StoredPassage, places: Iterable[Place]) -> bool:
         """Return True if a section is for something else than is asked about; `places`: of all sections found."""
         place = _place_of(passage)
         if not is_for_another(asked, place, passage.text, places):

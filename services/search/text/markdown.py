@@ -40,7 +40,9 @@ _MAX_LINES = 500
 _MAX_VALUE_CHARS = 2000
 _KEY = re.compile(r"(?P<key>[A-Za-z_][\w .-]{0,60}?)\s*(?P<mark>[:=])(?:\s(?P<value>.*))?")
 _PERMALINKS = ("permalink", "url", "slug")
-_GONE = re.compile(r"(?:deprecated|obsolete|outdated|superseded|archived|rejected|withdrawn|retired)\b", re.IGNORECASE)
+_GONE_WORDS = r"(?:deprecated|obsolete|outdated|superseded|archived|rejected|withdrawn|retired)\b"
+_GONE = re.compile(_GONE_WORDS, re.IGNORECASE)
+_STATUS_LINE = re.compile(rf"\**Status\W{{1,6}}({_GONE_WORDS}[\w .-]{{0,60}})", re.IGNORECASE)
 
 
 class FrontMatter(NamedTuple):
@@ -502,11 +504,14 @@ def read_mdx(text: str) -> Article:
 
 
 def _after_status(front: FrontMatter, found: list[Piece]) -> list[Piece]:
-    """Put the status of a page that is not in force any more below its title, as sites show it."""
-    if not front.status:
-        return found
+    """Put the status of a page that is not in force any more below its title, as sites show it. `Status: rejected` may
+    also be the first line of the text.
+    """
     at = 1 if found and isinstance(found[0], Heading) else 0
-    return [*found[:at], Block(BlockKind.PROSE, f"**This page is {front.status}.**"), *found[at:]]
+    first = found[at] if at < len(found) else None
+    written = _STATUS_LINE.match(first.text) if isinstance(first, Block) else None
+    status = front.status or (written[1].strip() if written else "")
+    return [*found[:at], Block(BlockKind.PROSE, f"**This page is {status}.**"), *found[at:]] if status else found
 
 
 def is_mdx(text: str) -> bool:

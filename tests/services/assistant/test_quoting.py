@@ -294,6 +294,7 @@ def test_translations_are_not_named_beside_an_answer() -> None:
         ({"headings": ("Presses",)}, "*Presses*"),
         ({"headings": ("Presses", "Old", "Lever")}, "*Presses › Old › Lever*"),
         ({"headings": ("Presses", "Old" * 40, "Wood", "Lever")}, "*Presses › Wood › Lever*"),
+        ({"source_id": "kb:v2/press.md"}, "*v2 › Presses › Lever*"),
         ({"title": "", "headings": ()}, "*guide/press.md*"),
         ({"title": "", "headings": (), "source_id": "kb:a_b.md"}, r"*a\_b.md*"),
         ({"title": "*A* `b` [c] d]", "headings": ()}, "*A b (c) d)*"),

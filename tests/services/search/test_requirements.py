@@ -9,6 +9,7 @@ from services.search import (
     advises_against,
     is_about_opposite,
     is_for_another,
+    is_of_another_version,
     is_outdated,
     is_too_general,
     meets,
@@ -134,15 +135,16 @@ def test_a_page_says_at_its_head_that_it_is_out_of_date(head: str, expected: boo
     assert is_outdated(head) is expected
 
 
-def test_notices_are_bold_paragraphs_that_warn() -> None:
-    head = "Never mind.\n\n**Danger:** Never run this on a live system.\n\n**Note:** It is quick."
-    assert notices_in(head) == ["**Danger:** Never run this on a live system."]
+def test_notices_are_bold_paragraphs_that_warn_and_what_holds_for_the_page() -> None:
+    danger, horses = "**Danger:** Never run this on a live system.", "All doses on this page are for horses."
+    assert notices_in(f"Never mind.\n\n{danger}\n\n**Note:** It is quick.\n\n{horses}") == [danger, horses]
 
 
 def test_warnings_are_sentences_of_the_prose() -> None:
     text = "Run it.\n\n```\n# never stop\n```\n\nNever do this twice. It is fine. All files are lost."
     assert warnings_in(text) == ["Never do this twice.", "All files are lost."]
     assert not warnings_in(f"Never {'do it ' * 60}.")
+    assert len(warnings_in("⚠️ Drain it. Else it explodes. Important: wear gloves. Make sure that it is cold.")) == 4
 
 
 @pytest.mark.parametrize(
@@ -187,6 +189,8 @@ def test_warnings_are_sentences_of_the_prose() -> None:
         ("Can I unplug the main node?", "Unplug the spare node", "You can unplug it, as the main node goes on."),
         ("Can I restart the live server at any time?", "Restart the test server", "Restart it at any time."),
         ("How do I stop the data being wiped?", "Files › Wipe the data", "Press F9, and the data is wiped."),
+        ("How do I undo a restore?", "Restore a snapshot", "Press F9. It overwrites the data."),
+        ("How do I remove all users?", "Removing a user", "Press F9."),
     ],
 )
 def test_a_section_about_the_opposite_is_known(question: str, heading: str, text: str) -> None:
@@ -213,6 +217,8 @@ def test_a_section_about_the_opposite_is_known(question: str, heading: str, text
         ("How do I get rid of the data?", "Delete the data", "Press F9."),
         ("Can I delete the data?", "Delete the data", "Press F9."),
         ("How do I keep the data?", "Keep the data", "Press F9. It is not deleted then."),
+        ("How do I undo a restore?", "Restore a snapshot", "Press F9. To revert it, press F8."),
+        ("How do I remove all users?", "Removing users", "Select all of them and press F9."),
         ("does it collect telemetry?", "Does it send telemetry?", "No, it contacts nobody."),
         ("How do I reset my password?", "Passwords", "To reset the password of every user, run `users reset`."),
         ("How many computers can one server take?", "Machines for each server", "Up to 500 can be paired."),
@@ -245,6 +251,7 @@ def test_a_section_that_has_both_or_neither_is_none_about_the_opposite(question:
         ("To what do I set the dial of Model C?", "Heater › Model A", "Set the dial to 90.", ""),
         ("At which temperature do I keep Vaccine Y?", "Fridge › Vaccine X", "Keep it at -70 degrees.", ""),
         ("What is the limit in version 5?", "Guide › Version 4", "The limit is 9.", ""),
+        ("Can the folder data be deleted?", "Disk › Safe to delete", "The folder cache can be deleted.", ""),
     ],
 )
 def test_a_section_for_something_else_is_known(question: str, place: str, text: str, other: str) -> None:
@@ -272,6 +279,33 @@ def test_a_section_for_what_is_asked_is_none_for_something_else(
     question: str, place: str, text: str, other: str
 ) -> None:
     assert not is_for_another(question, _place(place), text, [_place(place), _place("Other › Things"), _place(other)])
+
+
+@pytest.mark.parametrize(
+    ("question", "place", "text", "other", "expected"),
+    [
+        ("How do I reset it in v2?", "v1/Reset", "Press F9 to reset it.", "v2/Reset", True),
+        ("How do I reset it in v2?", "v2/Reset", "Press F9 to reset it.", "v1/Reset", False),
+        ("How do I reset it in version 2.1?", "v2/Reset", "Press F9 to reset it.", "v1/Reset", False),
+        ("How do I reset it?", "v1/Reset", "Press F9 to reset it.", "v2/Reset", True),
+        ("How do I reset it?", "v2/Reset", "Press F9 to reset it.", "v1/Reset", False),
+        ("How do I reset it?", "v2/Reset", "Press F9 to reset it.", "v3-beta/Reset", False),
+        ("How do I reset it?", "v3-beta/Reset", "Press F9 to reset it.", "v2/Reset", True),
+        ("How do I reset it?", "v1/Reset", "Press F9 to reset it.", "v2/Keys", False),
+        ("How long do tokens live?", "Changes › 1.0.0", "Tokens live a day.", "Changes › 2.0.0", True),
+        ("How long do tokens live?", "Changes › Unreleased", "Tokens live a day.", "Changes › 2.0.0", True),
+        ("How long do tokens live?", "Changes › 2.0.0", "Tokens live a day.", "Changes › Unreleased", False),
+        ("Since when do tokens live a day?", "Changes › 1.0.0", "Tokens live a day.", "Changes › 2.0.0", False),
+        ("Is TLS 1.3 supported?", "Changes › 2.0.0", "TLS 1.3 is supported.", "Changes › 1.0.0", False),
+        ("How do I downgrade to version 2?", "Guide › Downgrade to version 3", "Press F9.", "Guide › Keys", True),
+        ("How do I reset it?", "01/Reset", "Press F9 to reset it.", "02/Reset", False),
+    ],
+)
+def test_a_section_of_another_version_is_known(
+    question: str, place: str, text: str, other: str, expected: bool
+) -> None:
+    others = {_place(place): text, _place(other): "How long tokens live: a day. Press F8 to reset it."}
+    assert is_of_another_version(question, _place(place), text, others) is expected
 
 
 def _place(text: str) -> Place:

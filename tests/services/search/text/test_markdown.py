@@ -47,6 +47,10 @@ def test_front_matter_says_that_a_page_is_out_of_date(status: str, expected: lis
     assert blocks(f"---\nstatus: {status}\n---\n# Title\n\nHello.") == expected
 
 
+def test_the_first_line_says_that_a_page_is_out_of_date() -> None:
+    assert blocks("# RFC\n\n**Status:** rejected\n\nHello.")[0] == "**This page is rejected.**"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
