@@ -701,11 +701,15 @@ def _apart_at(place: Place, other: Place) -> tuple[AbstractSet[str], AbstractSet
         return _NOTHING, _named_in(other.path[len(place.path)]) - _named_in("\n".join(place.path))
     own, its = _named_in(place.path[at]), _named_in(other.path[at])
     if at < max(place.pages, other.pages):
-        mine, theirs = ([term for part in each.path[: each.pages] for term in terms(part)] for each in (place, other))
-        mine, theirs = _apart(mine, theirs)
+        mine, theirs = _apart(_terms_of_page(place.path[: place.pages]), _terms_of_page(other.path[: other.pages]))
         if len(mine) != 1 or len(theirs) != 1:
             return _NOTHING, _NOTHING
     return own - its, its - own
+
+
+@lru_cache(maxsize=512)
+def _terms_of_page(path: tuple[str, ...]) -> list[str]:
+    return [term for part in path for term in terms(part)]
 
 
 @lru_cache(maxsize=512)
