@@ -32,7 +32,7 @@ all every everybody everyone everything each whole / one single some only / nobo
 all every everybody everyone everything each whole / my mine our own / nobody
 my mine our own / another other else / nobody; nobody / somebody someone anybody anyone people
 windows / linux / macos mac / android / ios
-positive / negative; production prod / staging; adult / child children
+positive / negative; production prod / staging
 """
 """Lines of words, in groups: a question with a word of one side is not answered where one of another side stands. An
 answer to one of two scopes may be for the other as well, if it names it; an answer that names the opposite act does so

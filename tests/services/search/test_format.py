@@ -20,7 +20,7 @@ ANSWERS = (
 )
 OTHERS = ("me too", "And is it okay to leave the lamp on overnight?", "thanks, that works", "I have a cat as well.")
 SPEAKERS = ("", "User A, Team (to User A), User B, Team", "User A, Team (to User A), User A, Team (to User A)")
-PINNED = {13: "f7da94a3721eadc2"}
+PINNED = {14: "f7da94a3721eadc2"}
 
 
 def digest_of_rules() -> str:
