@@ -174,7 +174,10 @@ class ExtractiveAssistant:
         nothing that is advised against or out of date, and nothing about an opposite or for something else.
         """
         hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
-        required, asked = requirements_of(words_to_search(query)), current_question(query)
+        asked = current_question(query)
+        # Of "and on Windows?", an earlier question says what kind of answer is wanted.
+        is_whole = len(set(terms(asked))) >= _SELF_CONTAINED
+        required = requirements_of(words_to_search(asked if is_whole else query))
         fit = [
             hit
             for hit in hits
