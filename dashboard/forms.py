@@ -126,9 +126,9 @@ async def question_to_fill_in(gap: Gap, teacher: Teacher) -> str:
     return ""
 
 
-async def refuse_private_wording(question: str, gap: Gap, teacher: Teacher) -> None:
-    """Raise LessonRefused if a question is one of a gap that may not be told to everybody."""
-    containing, contained = await in_thread(_with_same_wording, question, gap.questions)
+async def refuse_private_wording(question: str, asked: Sequence[PartOutcome], teacher: Teacher) -> None:
+    """Raise LessonRefused if a question has the wording of one that was `asked` and may not be told to everybody."""
+    containing, contained = await in_thread(_with_same_wording, question, asked)
     for each in containing:
         if await teacher.may_quote(each):
             return
@@ -148,21 +148,20 @@ def _with_same_wording(question: str, asked: Sequence[PartOutcome]) -> tuple[lis
     return containing, [each for each in asked if share_of_wording(each.question, question) >= SAME_WORDING]
 
 
-def lesson_form(sent: Mapping[str, object], gap: Gap | None) -> LessonForm:
+def lesson_form(sent: Mapping[str, object], gap: Gap) -> LessonForm:
     """Make the lesson of a form that was sent, for the server of the gap. If the question is in an asker's wording, the
     asker counts as its author. Blocks, for a second with a large gap. Raises LessonRefused.
     """
-    given = {name: str(sent.get(name, "")) for name in ("question", "answer", "author", "guild")}
-    author, guild = given["author"].strip(), given["guild"]
+    given = {name: str(sent.get(name, "")) for name in ("question", "answer", "author")}
+    author = given["author"].strip()
     if author and not is_snowflake(author):
         raise LessonRefused(
             f"{author[:40]} is no id of Discord: write digits, such as 1458745245675032710, or nothing."
         )
-    asked = () if gap is None else gap.questions
     return LessonForm(
-        asked[0].guild_id if asked else int(guild) if is_snowflake(guild) else None,
+        gap.questions[0].guild_id,
         given["question"],
         given["answer"],
         author_id=int(author or 0),
-        asker_id=asker_among(given["question"], ((each.author_id, each.question) for each in asked)),
+        asker_id=asker_among(given["question"], ((each.author_id, each.question) for each in gap.questions)),
     )

@@ -33,7 +33,6 @@ from dashboard.forms import (
 )
 from dashboard.views import KnownSource
 from model.health import Condition
-from model.messages import is_snowflake
 from model.permissions import Act
 from model.processes import Fleet
 from reporting.cost import Costs
@@ -200,7 +199,10 @@ def redirect(path: str) -> web.Response:
 
 
 LONGEST_QUERY = 1_000
-_NO_GAP = "This question is no gap any more, or was dropped from the record."
+_NO_GAP = (
+    "This question is no gap any more, or was dropped from the record, so nobody knows for which server an answer would"
+    " be. Nothing is stored: use /teach there, or --kb add."
+)
 _NOT_FILLED_IN = (
     "No question is filled in, as it is told to everybody: it was asked where not everybody can read it, or has been"
     " deleted or changed since. Write it in your own words."
@@ -396,33 +398,31 @@ class Pages:
         )
 
     async def ask_answer(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        """Show the form for an answer to a gap. A question that is none any more can still be answered."""
+        """Show the form for an answer to a gap."""
         gap, teacher = await self._gaps.find(request.match_info["id"]), self._data.teacher
         if gap is None:
-            return self._answer_form(visit, request, _NO_GAP, {})
-        given, said = {"guild": str(gap.questions[0].guild_id or "")}, ""
+            return self.missing(visit, _NO_GAP, "/gaps")
+        given, said = dict[str, str](), ""
         if self._rules.texts and teacher is not None:
             given["question"] = self._rules.text(await question_to_fill_in(gap, teacher))
             said = "" if given["question"] else _NOT_FILLED_IN
-        return self._answer_form(visit, request, said, given)
+        return self._answer_form(visit, request, gap, said, given)
 
     async def teach(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         gap, sent = await self._gaps.find(request.match_info["id"]), await request.post()
         teacher, given = self._data.teacher, {name: str(text) for name, text in sent.items()}
-        if teacher is None:
-            return self._answer_form(visit, request, "", given)
+        if teacher is None or gap is None:
+            return self._answer_form(visit, request, gap, _NO_GAP, given, 422)
         try:
             form = await in_thread(lesson_form, given, gap)
-            if gap is not None:
-                await refuse_private_wording(form.question, gap, teacher)
+            # The words may be those of another gap, or of a question that is none.
+            await refuse_private_wording(form.question, [*gap.questions, *await self._data.history.last()], teacher)
             told, is_filed = await teacher.teach(form, visit.operator.name)
         except LessonRefused as refused:
-            return self._answer_form(visit, request, str(refused), given, 422)
+            return self._answer_form(visit, request, gap, str(refused), given, 422)
         who = visit.operator.name
         log.info("dashboard: %s: an answer to the gap of question %s: %s", who, request.match_info["id"], told)
-        if gap is None:
-            told = f"{told} {_NO_GAP}"
-        elif is_filed and self._data.may_correct:
+        if is_filed and self._data.may_correct:
             told = f"{told} {await self._dismiss_answered(gap, who)}"
         return self.message(visit, 200, "Answered", told, "/gaps")
 
@@ -435,13 +435,19 @@ class Pages:
         return "The gap is dismissed."
 
     def _answer_form(
-        self, visit: AdmittedRequest, request: web.Request, said: str, given: Mapping[str, str], status: int = 200
+        self,
+        visit: AdmittedRequest,
+        request: web.Request,
+        gap: Gap | None,
+        said: str,
+        given: Mapping[str, str],
+        status: int = 200,
     ) -> web.Response:
         if self._data.teacher is None:
             return self.missing(visit, "Nothing can be taught here.", "/gaps")
-        values = {name: given.get(name, "") for name in ("question", "answer", "author", "guild")}
+        values = {name: given.get(name, "") for name in ("question", "answer", "author")}
         most, gap_id = (MOST_QUESTION_CHARS, MOST_ANSWER_CHARS), request.match_info["id"]
-        only_in = self._data.owner_of(int(values["guild"])) if is_snowflake(values["guild"]) else None
+        only_in = None if gap is None else self._data.owner_of(gap.questions[0].guild_id)
         more = {"most": most, "gap_id": gap_id, "only_in": only_in}
         return self._page("teach.html", visit, "gaps", status, said=said, **more, **values)
 

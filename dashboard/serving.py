@@ -221,6 +221,8 @@ async def _by_header(request: web.Request, handler: Handler, access: AccessContr
             return _too_many_tries(wait)
         return web.Response(text="This is not the token.\n", status=401, headers=HEADERS)
     _note_login(request)
+    if request.method == "POST" and request.can_read_body:
+        await _form(request)  # refuses what cannot be read
     return await handler(request, AdmittedRequest("", "", logged_in=False, operator=operator))
 
 

@@ -117,7 +117,7 @@ async def test_what_is_taught_goes_to_the_server_whose_gap_it_is() -> None:
         for form in (FORM, "/gaps/b2/answer"):
             text = await page(client, form)
             assert (f"in server {GUILD + 1} alone" in text) is (form != FORM)
-            sent = {**WRITTEN, "question": filled_in(text), "guild": "5"}
+            sent = {**WRITTEN, "question": filled_in(text)}
             async with client.post(form, data={**sent, "key": await key_on(client, form)}) as response:
                 assert response.status == 200
             assert box.dismissed.ids == ({0xB1} if form == FORM else {0xB1, 0xB2})
@@ -132,14 +132,32 @@ async def test_what_was_asked_is_in_no_form_where_texts_are_not_shown() -> None:
     assert "dashboard.show_texts" in text
 
 
-async def test_an_answer_to_what_is_no_gap_any_more_is_stored_and_that_is_said() -> None:
+async def test_an_answer_to_what_is_no_gap_any_more_is_not_stored_and_not_lost() -> None:
+    """Nobody knows any more for which server it would be, and whose words it has."""
     box = Box(texts=True)
     async with served(box) as client:
-        assert "is no gap any more" in await page(client, GONE)
-        async with client.post(GONE, data={**WRITTEN, "key": await key_on(client, GONE)}) as response:
-            assert "Stored and filed. This question is no gap any more" in await response.text()
+        async with client.get(GONE) as response:
+            assert response.status == 404
+            assert "is no gap any more" in await response.text()
+        async with client.post(GONE, data={**WRITTEN, "key": await key_on(client, FORM)}) as response:
+            text = await response.text()
+            assert response.status == 422
+    assert "is no gap any more" in text
+    assert WRITTEN["answer"] in unescape(text)
     assert box.teacher is not None
-    assert len(box.teacher.taught) == 1
+    assert box.teacher.taught == []
+
+
+async def test_the_words_of_a_private_question_are_not_taught_by_the_form_of_another_gap() -> None:
+    other = replace(UNANSWERED, message_ids=(0xB3,), question="Why is the thumbnail of every panorama upside down?")
+    teacher = FakeTeacher(private=[PRIVATE.question])
+    form = "/gaps/b3/answer"
+    async with served(Box(texts=True, entries=[other, PRIVATE], teacher=teacher)) as client:
+        sent = {**WRITTEN, "question": PRIVATE.question, "key": await key_on(client, form)}
+        async with client.post(form, data=sent) as response:
+            assert response.status == 422
+            assert "write it in your own words" in await response.text()
+    assert teacher.taught == []
 
 
 @pytest.mark.parametrize(
