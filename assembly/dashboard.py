@@ -34,6 +34,7 @@ from dashboard import (
 )
 from dashboard import History as OutcomesAndVotes
 from model.health import Condition
+from model.messages import Place
 from model.permissions import OWNER, Operator
 from model.processes import Fleet
 from model.source_ids import DOCUMENT, document_id, is_document
@@ -140,7 +141,8 @@ def dashboard_pages(
         else DashboardTeacher(LessonStore(parts, Redactor(settings.secrets))),
         owner_of=settings.servers.owner_of,
     )
-    rules = display_rules(settings, key, partial(place_name, history, texts=settings.dashboard.show_texts))
+    name_of = partial(place_name, history, texts=settings.dashboard.show_texts, is_withheld=state.is_title_withheld)
+    rules = display_rules(settings, key, name_of)
     return partial(add_pages, data=sources, rules=rules, access=access_control(settings), pace=pace)
 
 
@@ -225,13 +227,17 @@ class LocalDrafts:
         return await self.drafts.decide(draft_id, action, text=text, seen=seen, operator=operator)
 
 
-def place_name(history: History, place_id: int, *, texts: bool) -> str:
-    """Return the name of a channel; a thread's is what somebody wrote, so it is shown only with `texts`."""
+def place_name(
+    history: History, place_id: int, *, texts: bool, is_withheld: Callable[[Place], bool] = lambda _: False
+) -> str:
+    """Return the name of a channel; a thread's is what somebody wrote, so it is shown only with `texts`, and if
+    `is_withheld` does not say that its author does not want that.
+    """
     place = history.place(place_id)
     if not place.is_thread:
         return f"#{history.name_of(place_id)}"
     parent = "" if place.parent_id is None else f"#{history.name_of(place.parent_id)}, "
-    return f"{parent}{history.name_of(place_id)}" if texts else f"{parent}a {place.kind}"
+    return f"{parent}{history.name_of(place_id)}" if texts and not is_withheld(place) else f"{parent}a {place.kind}"
 
 
 def address_of(settings: MetricsSettings) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from assembly.running import in_background
 from clock import now, run_blocking
-from model.messages import Message, snowflake_time
+from model.messages import Message, Place, snowflake_time
 from model.outcomes import OutcomeKind
 from model.servers import Servers
 from model.words import without_invisible
@@ -261,6 +261,11 @@ class RunState:
     def is_withheld(self, message: Message) -> bool:
         """Like `is_opted_out`, for a message; also True for the messages of `forget_messages`."""
         return self._is_forgotten(message.author.id, message.id) or self.is_opted_out(message.author.id, message.text)
+
+    def is_title_withheld(self, thread: Place) -> bool:
+        """Like `is_withheld`, for the name of a thread: of whoever opened it, or for whom the bot opened it."""
+        owner_id = self.posts.opener_of(thread.id) or thread.owner_id or 0
+        return self._is_forgotten(owner_id, thread.id) or self.is_opted_out(owner_id, thread.name)
 
     def is_withheld_in_capture(self, message: CapturedMessage) -> bool:
         """Like `is_withheld`, for a message in a capture."""

@@ -182,7 +182,9 @@ class DraftSink:
         late = why_too_late(draft)
         if late is not None:
             raise DecisionRefused(late)
-        if request.seen not in {"", draft.version} and request.text != draft.text:
+        # An edit that is sent twice has been made.
+        is_made = request.action is DraftAction.EDIT and request.text == draft.text
+        if request.seen not in {"", draft.version} and not is_made:
             await self._show(draft, card_of(draft))  # it may have failed after the edit
             raise DecisionRefused(edited_meanwhile(draft, request))
         if request.action is DraftAction.EDIT:

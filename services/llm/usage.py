@@ -126,11 +126,14 @@ class Spent:
     chains: dict[str, deque[FiniteFloat]] = field(default_factory=dict[str, "deque[FiniteFloat]"])
 
     def drop_past_hour(self, now: float) -> None:
-        """Drop the start times that are older than an hour. `now`: seconds since 1970."""
+        """Drop the start times that are older than an hour, and those more than an hour ahead, of a wrong clock. `now`:
+        seconds since 1970.
+        """
         for name, begun in [*self.chains.items()]:
-            while begun and begun[0] <= now - HOUR:
-                begun.popleft()
-            if not begun:
+            kept = deque(each for each in begun if now - HOUR < each <= now + HOUR)
+            if kept:
+                self.chains[name] = kept
+            else:
                 del self.chains[name]
 
 

@@ -167,6 +167,7 @@ def test_threads_are_named_after_questions_so_their_names_are_texts() -> None:
     assert place_name(history, 5, texts=False) == "#help"
     assert place_name(history, 6, texts=False) == "#help, a thread"
     assert place_name(history, 6, texts=True) == "#help, my password is hunter2"
+    assert place_name(history, 6, texts=True, is_withheld=lambda place: place.id == 6) == "#help, a thread"
     assert place_name(history, 7, texts=False) == "a forum post"
     assert place_name(history, 8, texts=False) == "#8"
 

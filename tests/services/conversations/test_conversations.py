@@ -277,6 +277,14 @@ async def test_who_has_begun_a_chain_is_kept_for_an_hour_by_a_name_that_does_not
     assert set(budget.spent.chains) == {"p21"}
 
 
+async def test_who_has_begun_chains_while_the_clock_was_a_year_ahead_may_begin_one_once_it_is_right() -> None:
+    budget = Budget(BudgetLimits(1), name_of=str)
+    year = 365 * 86_400.0
+    assert [await budget.begin_chain(1, year + at) for at in (0.0, 1.0)] == [None, HOURLY]
+    assert [await budget.begin_chain(1, at) for at in (10.0, 11.0)] == [None, HOURLY]
+    assert await budget.begin_chain(1, 11.0 - 3600) == HOURLY, "set back by an hour only"
+
+
 def test_counts_that_an_earlier_program_kept_by_the_ids_of_people_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "usage.json"
     path.write_text('{"day": 3, "answers": 2, "tokens": 1, "chains": {"42": [5.0]}}')
