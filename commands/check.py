@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import os
 import re
+import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -97,9 +98,18 @@ def why_unwritable(folder: Path) -> str | None:
     existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
     if not existing.is_dir():
         return "is not a folder" if existing == folder else f"cannot be made: {existing} is not a folder"
-    if not os.access(existing, os.W_OK | os.X_OK):
+    if not (os.access(existing, os.W_OK | os.X_OK) and _takes_files(existing)):
         return "cannot be written; check its permissions" if existing == folder else f"cannot be made in {existing}"
     return None
+
+
+def _takes_files(folder: Path) -> bool:
+    """Return False for a folder such as /proc, and on a disk that can only be read, whatever the permissions are."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()  # of no name
+    except OSError:
+        return False
+    return True
 
 
 LINKS_KEY = "kb.links_file_path"

@@ -177,6 +177,7 @@ def test_a_server_that_knows_no_function_calls_is_asked_by_a_schema(clone: Clone
         ),
         ({"team_people": "ada"}, "team_people cannot be used: ada is not the id of a user"),
         ({"data_dir": "config.yaml"}, "data_dir cannot be used: "),
+        ({"data_dir": "/proc"}, "data_dir cannot be used: /proc cannot be written"),
         ({"documentation": "nowhere"}, "/nowhere; an address begins with https://"),
         ({"documentation": ["docs", "."]}, "kb.sources_dir must lie apart from"),
         ({"documentation": ["docs", "/usr/share"]}, "lie below no folder together: move one of them"),
