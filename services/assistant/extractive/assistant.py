@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from model.bounded import BoundedDict
 from model.conversations import Role
 from model.source_ids import bare_name
 from services.assistant.addresses import Addresses
@@ -36,6 +37,7 @@ from services.search import (
     warnings_in,
     words_to_search,
 )
+from services.storage import in_thread
 
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
     from model.conversations import Conversation
@@ -60,6 +62,8 @@ _SELF_CONTAINED: Final = 5
 """A question in a running conversation with so many words is searched without the earlier ones."""
 _SECTION_CHARS: Final = 1_200
 _MOST_WARNINGS: Final = 2
+_MOST_CHOSEN: Final = 16
+"""Questions whose answers are being made."""
 _COMPARED: Final = 8
 """At most so many passages, the best, may be quoted."""
 _NEAR_OPPOSITE: Final = 0.9
@@ -75,6 +79,7 @@ class ExtractiveAssistant:
         self._search = search
         self._addresses = addresses or Addresses()
         self._reply_language = reply_language
+        self._chosen: BoundedDict[int, tuple[SearchResult, Sequence[Hit]]] = BoundedDict(_MOST_CHOSEN)
 
     async def gate(
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
@@ -169,7 +174,15 @@ class ExtractiveAssistant:
         found = await self._search.find(query)
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
-    async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
+    async def _to_quote(self, found: SearchResult, query: str) -> Sequence[Hit]:
+        """Return what `_choose` does; each step of an answer asks for it, and it takes 20 ms."""
+        key = hash(query)  # not the words of whoever asks, which forgetting would have to find
+        known = self._chosen.get(key)
+        if known is None or known[0] is not found:
+            self._chosen[key] = known = found, await self._choose(found, query)
+        return known[1]
+
+    async def _choose(self, found: SearchResult, query: str) -> Sequence[Hit]:
         """Choose the passages to quote: the best with the version, number or name in question; no introductions,
         nothing that is advised against or out of date, and nothing about an opposite or for something else.
         """
@@ -188,9 +201,7 @@ class ExtractiveAssistant:
         right = [
             hit
             for hit in fit[:_COMPARED]
-            if not advises_against(hit.passage.headings, asked)
-            and not is_about_opposite(asked, hit.passage.headings, hit.passage.text)
-            and not is_of_another_version(asked, _place_of(hit.passage), hit.passage.text, places)
+            if await in_thread(_may_answer, asked, hit.passage, places)
             and not await self._is_for_another(asked, hit.passage, places)
             and not is_outdated(await self._head_of(hit.passage))
         ]
@@ -202,10 +213,10 @@ class ExtractiveAssistant:
     async def _is_for_another(self, asked: str, passage: StoredPassage, places: Iterable[Place]) -> bool:
         """Return True if a section is for something else than is asked about; `places`: of all sections found."""
         place = _place_of(passage)
-        if not is_for_another(asked, place, passage.text, places):
+        if not await in_thread(is_for_another, asked, place, passage.text, places):
             return False
         section = await self._search.section(passage)
-        return is_for_another(asked, place, "\n".join(each.text for each in section), places)
+        return await in_thread(is_for_another, asked, place, "\n".join(each.text for each in section), places)
 
     async def _head_of(self, passage: StoredPassage) -> str:
         """Return what stands on the page before its first heading or below its title; empty if the passage does."""
@@ -230,6 +241,17 @@ class ExtractiveAssistant:
             )
         )
         return Quote(hit, text, warnings)
+
+
+def _may_answer(asked: str, passage: StoredPassage, places: Mapping[Place, str]) -> bool:
+    """Return False for a section that advises against what is asked, is about its opposite, or of another version.
+    `places`: of all sections found, with their texts. Blocks, for some milliseconds.
+    """
+    return not (
+        advises_against(passage.headings, asked)
+        or is_about_opposite(asked, passage.headings, passage.text)
+        or is_of_another_version(asked, _place_of(passage), passage.text, places)
+    )
 
 
 def _place_of(passage: StoredPassage) -> Place:
