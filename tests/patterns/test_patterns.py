@@ -147,38 +147,48 @@ def test_every_pattern_that_a_function_compiles_is_accounted_for() -> None:
     assert {each.where for each in made() if each.pattern is None} == KEPT | set(MADE_FROM)
 
 
-def test_time_grows_no_faster_than_the_text() -> None:
+PARTS = 4
+"""A test has two minutes: each judges a part of the patterns."""
+
+
+def judged(part: int) -> list[Found]:
+    return [each for each in found() if each.where not in BOUNDED][part::PARTS]
+
+
+def test_there_are_hundreds_of_patterns() -> None:
+    assert len(found()) > 400
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_time_grows_no_faster_than_the_text(part: int) -> None:
     """Pitfall 64."""
-    patterns = found()
-    assert len(patterns) > 400
-    judged = [each for each in patterns if each.where not in BOUNDED]
-    assert [(each.where, pump) for each in judged if (pump := steep(each.pattern, each.methods))] == []
+    assert [(each.where, pump) for each in judged(part) if (pump := steep(each.pattern, each.methods))] == []
 
 
 @pytest.mark.slow
-def test_no_character_more_costs_memory() -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_character_more_costs_memory(part: int) -> None:
     """Pitfall 64: what repeats alternatives keeps a state for each."""
-    judged = [each for each in found() if each.where not in BOUNDED]
-    assert [(each.where, pump) for each in judged if (pump := hungry(each.pattern, each.methods))] == []
+    assert [(each.where, pump) for each in judged(part) if (pump := hungry(each.pattern, each.methods))] == []
 
 
 @pytest.mark.slow
 def test_what_is_bounded_costs_no_more_than_a_scan_of_a_file() -> None:
     """Pitfall 64: at the bound that its text has."""
-    judged = [(each, bound) for each in found() if (bound := BOUNDED.get(each.where))]
+    bounded = [(each, bound) for each in found() if (bound := BOUNDED.get(each.where))]
     slow = [
         (each.where, pump)
-        for each, bound in judged
+        for each, bound in bounded
         if (pump := dear(each.pattern, {bound.asked} if bound.asked else each.methods, bound.chars))
     ]
     assert slow == []
 
 
 @pytest.mark.slow
-def test_a_line_costs_no_more_than_a_scan_of_a_file() -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_line_costs_no_more_than_a_scan_of_a_file(part: int) -> None:
     """Pitfall 64: what is linear may still try thousands of ways at each character."""
-    judged = [each for each in found() if each.where not in BOUNDED]
-    assert [(each.where, pump) for each in judged if (pump := dear(each.pattern, each.methods, LINE.chars))] == []
+    assert [(each.where, pump) for each in judged(part) if (pump := dear(each.pattern, each.methods, LINE.chars))] == []
 
 
 def test_a_planted_pattern_is_found_dear_at_its_bound() -> None:
