@@ -48,11 +48,13 @@ if TYPE_CHECKING:
     )
     from services.search.requirements import (
         advises_against,
+        is_of_another_version,
         is_outdated,
         is_too_general,
         meets,
         notices_in,
         requirements_of,
+        version_folder,
         warnings_in,
     )
     from services.search.retrieval import (
@@ -76,6 +78,5 @@ if TYPE_CHECKING:
         terms,
         tokens,
     )
-    from services.search.versions import is_of_another_version, version_folder
 
 __getattr__ = lazy_exports(__name__)

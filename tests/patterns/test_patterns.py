@@ -148,7 +148,7 @@ def test_every_pattern_that_a_function_compiles_is_accounted_for() -> None:
 
 
 PARTS = 4
-"""A test has two minutes: each judges a part of the patterns."""
+"""A test has four minutes (`faulthandler_timeout`): each judges a part of the patterns."""
 
 
 def judged(part: int) -> list[Found]:
