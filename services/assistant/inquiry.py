@@ -70,8 +70,8 @@ class Inquiry(NamedTuple):
     left_out: frozenset[int] = frozenset()
 
     def with_draft(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
-        """Return the inquiry with its first draft: `text` without the addresses that no `trusted` text contains. Only
-        this method and `with_redraft` set the draft. `found`: other fields to set.
+        """Return the inquiry with its first draft: `text` without the addresses that no `trusted` text contains. What
+        a model wrote becomes a draft by this method and `with_redraft` alone. `found`: other fields to set.
         """
         draft = remove_foreign_links(text, trusted)
         return self._replace(draft=draft, first_draft=draft, citations=tuple(citations), **found)

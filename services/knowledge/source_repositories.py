@@ -69,7 +69,7 @@ class Repositories(StoredTexts[RepositoryLine, RepositoryState, GitRecord]):
 
     def key(self, line: RepositoryLine) -> Sequence[object]:
         chosen = map(list, (self._path_filter.include, self._path_filter.exclude))
-        return [line.url, line.branch, line.folder, *chosen, self.setup.most_sources]
+        return [line.url, line.branch, line.folder, *chosen, self.setup.most_sources, self._max_bytes]
 
     def result(self, state: RepositoryState) -> LineResult:
         return LineResult(len(state.blobs) if state.commit else None, describe_left_out(state.left_out), state.failed)

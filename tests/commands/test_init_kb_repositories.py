@@ -97,6 +97,22 @@ def test_a_branch_or_a_tag_is_followed(base: Base) -> None:
     assert "wheat" in read(base, f"{prefix}@next/one//docs/guide.md")
 
 
+def test_a_file_that_was_too_large_is_read_whole_once_it_may_be_larger(base: Base) -> None:
+    """What is stored of it was cut at the limit before."""
+    repository = served(base)
+    long = f"# Guide\n\n{'Pour in the rye. ' * 50}And last the salt.\n"
+    repository.commit({"docs/guide.md": long, "docs/short.md": "# Short\n\nTurn the wheel.\n"})
+    base.link(f"git: {base.server.origin}/mill docs")
+    source_id = f"git:127.0.0.1:{base.server.port}/mill//docs/guide.md"
+    base.settings["max_source_bytes"] = 500
+    base.run()
+    assert f"{source_id}" not in base.index
+    base.settings["max_source_bytes"] = 100_000
+    assert base.run() == 0
+    assert f"kb:{source_id}" in base.index
+    assert read(base, source_id) == long
+
+
 def test_links_and_submodules_are_not_followed(base: Base) -> None:
     """Pitfall 16: nothing is checked out, so nothing leads anywhere."""
     repository = served(base)
