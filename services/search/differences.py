@@ -664,9 +664,9 @@ _LONE_LETTER = lazy_pattern(r"(?<=\w\s)[A-HJ-Z](?!['’\w])|(?<![\w'’])[B-HJ-Z
 def is_for_another(question: str, place: Place, text: str, others: Iterable[Place]) -> bool:
     """Return True if a section of the documentation is for somebody or something else than the question names.
 
-    - One of the `others`, beside it or below, names a word of the question (all of its words, in other languages than
-      English), and the section, at the same level, none: *Dosage › Adults*, beside *Dosage › Children*. Of pages only
-      those count whose places differ in one word: *ios › Backup*, *android › Backup*.
+    - One of the `others`, beside it or below, has words of the question alone in its name, and the section, at the same
+      level, none: *Dosage › Adults*, beside *Dosage › Children*. Of pages only those count whose places differ in one
+      word: *ios › Backup*, *android › Backup*.
     - A word of its headings stands beside another one than in the question: *Pro plan*, "in the Enterprise plan";
       *Model B*, "of Model C". For a question about an act that destroys, a word of the text, too.
 
@@ -678,11 +678,9 @@ def is_for_another(question: str, place: Place, text: str, others: Iterable[Plac
     missing = wanted - held
     if not missing:
         return False
-    is_english = language_of(asking) == ENGLISH
     for each in set(others) - {place}:
         own, its = _apart_at(place, each)
-        is_named = its & missing and (its <= wanted or (is_english and its & missing - act))
-        if is_named and own.isdisjoint(wanted):
+        if its & missing and its <= wanted and own.isdisjoint(wanted):
             return True
     if not wanted.isdisjoint(_terms_of(_DESTROYING)) and _has_another_behind(asking, text, held):
         return True
