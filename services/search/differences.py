@@ -667,8 +667,8 @@ def is_for_another(question: str, place: Place, text: str, others: Iterable[Plac
     - One of the `others`, beside it or below, has words of the question alone in its name, and the section, at the same
       level, none: *Dosage › Adults*, beside *Dosage › Children*. Of pages only those count whose places differ in one
       word: *ios › Backup*, *android › Backup*.
-    - A word of its headings stands beside another one than in the question: *Pro plan*, "in the Enterprise plan";
-      *Model B*, "of Model C". For a question about an act that destroys, a word of the text, too.
+    - In English, a word of its headings stands beside another one than in the question: *Pro plan*, "in the Enterprise
+      plan"; *Model B*, "of Model C". For a question about an act that destroys, a word of the text, too.
 
     What the `text` of the section has as well is no such word, and neither is what is to be done.
     """
@@ -684,6 +684,8 @@ def is_for_another(question: str, place: Place, text: str, others: Iterable[Plac
             return True
     if not wanted.isdisjoint(_terms_of(_DESTROYING)) and _has_another_behind(asking, text, held):
         return True
+    if language_of(asking) != ENGLISH:  # stop words of others stand between what they join
+        return False
     headings = place.path[min(place.pages, len(place.path) - 1) :]
     return any(_has_another_neighbour(asking, each, held, act) for each in headings if not _AUXILIARY.search(each))
 
