@@ -657,10 +657,6 @@ class Place(NamedTuple):
     pages: int
 
 
-_LONE_LETTER = lazy_pattern(r"(?<=\w\s)[A-HJ-Z](?!['’\w])|(?<![\w'’])[B-HJ-Z](?!['’\w])")
-"""Such as that of "Model C", which is no term."""
-
-
 def is_for_another(question: str, place: Place, text: str, others: Iterable[Place]) -> bool:
     """Return True if a section of the documentation is for somebody or something else than the question names.
 
@@ -714,8 +710,8 @@ def _terms_of_page(path: tuple[str, ...]) -> list[str]:
 
 @lru_cache(maxsize=512)
 def _named_in(text: str) -> frozenset[str]:
-    """Return the terms of a text that name a matter, its numbers, and its letters that stand alone ("Model C")."""
-    return frozenset((*_matter_of(text), *_numbers_in(text), *_LONE_LETTER.findall(text)))
+    """Return the terms of a text that name a matter, its numbers, and letters that count things ("Model C")."""
+    return frozenset((*_matter_of(text), *_numbers_in(text)))
 
 
 def _has_another_neighbour(asking: str, heading: str, held: AbstractSet[str], act: AbstractSet[str]) -> bool:
