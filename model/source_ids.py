@@ -52,6 +52,12 @@ def bare_name(source_id: str) -> str:
     return without_owner(source_id).removeprefix(DOCUMENT)
 
 
+def folders_of(source_id: str) -> tuple[str, ...]:
+    """Return the folders of a document below its own; none of what has an address."""
+    name = bare_name(source_id)
+    return () if "://" in name else tuple(name.split("/")[:-1])
+
+
 def owner_of(source_id: str) -> int | None:
     """Return the server that a source belongs to; None if it is shared."""
     found = _WITH_OWNER.fullmatch(source_id)

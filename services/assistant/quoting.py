@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from model.source_ids import bare_name, is_topic
+from model.source_ids import bare_name, folders_of, is_topic
 from model.words import clean
 from services.assistant.citations import remove_addresses
 from services.search import (
@@ -231,9 +231,8 @@ def section_name(passage: StoredPassage, say: Phrases) -> str:
     heads = [head for head in dict.fromkeys((passage.title, *passage.headings)) if head]
     while len(heads) > _FEWEST_HEADS and len(" › ".join(heads)) > _TITLE_CHARS:
         del heads[1]
-    name = bare_name(passage.source_id)
-    version = "" if "://" in name else version_folder(tuple(name.split("/")[:-1]))
-    shown = " › ".join(filter(None, [version, *heads])) if heads else name
+    version = version_folder(folders_of(passage.source_id))
+    shown = " › ".join(filter(None, [version, *heads])) if heads else bare_name(passage.source_id)
     return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from model.source_ids import (
     bare_name,
     document_id,
+    folders_of,
     has_namespace,
     is_document,
     is_topic,
@@ -34,6 +35,11 @@ def test_a_topic_s_name_comes_out_as_it_went_in(name: str, server: int) -> None:
     shared = topic_id(name)
     for each in (shared, with_owner(shared, server)):
         assert (topic_in(each), is_document(each), is_topic(each), has_namespace(each)) == (name, False, True, True)
+
+
+def test_the_folders_of_a_document_are_in_its_name_and_an_address_has_none() -> None:
+    assert folders_of("kb:@7/v2/guides/setup.md") == ("v2", "guides")
+    assert folders_of("kb:setup.md") == folders_of("https://example.org/v2/setup") == ()
 
 
 def test_what_is_no_id_is_a_name() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from model.bounded import BoundedDict
 from model.conversations import Role
-from model.source_ids import bare_name
+from model.source_ids import folders_of
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult
 from services.assistant.quoting import Quote, choose_hits, compose, extend, in_known_languages, other_pages, quote_team
@@ -255,8 +255,7 @@ def _may_answer(asked: str, passage: StoredPassage, places: Mapping[Place, str])
 
 
 def _place_of(passage: StoredPassage) -> Place:
-    name = bare_name(passage.source_id)
-    folders = () if "://" in name else tuple(name.split("/")[:-1])
+    folders = folders_of(passage.source_id)
     headings = tuple(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
     return Place((*folders, *headings), len(folders) + 1)
 
