@@ -279,7 +279,7 @@ class RunState:
         """Save marks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""
         self.watermarks.forget_quiet(self.marks_kept_seconds)
         for each in self.spent.values():
-            each.drop_past_hour(now())
+            each.keep_recent(now())
         # Rendered on the loop: in a thread, marks could change meanwhile.
         marks, spent = (
             render_watermarks(self.watermarks.marks()),

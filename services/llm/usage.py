@@ -125,9 +125,9 @@ class Spent:
     tokens: Annotated[int, Field(ge=0)] = 0
     chains: dict[str, deque[FiniteFloat]] = field(default_factory=dict[str, "deque[FiniteFloat]"])
 
-    def drop_past_hour(self, now: float) -> None:
-        """Drop the start times that are older than an hour, and those more than an hour ahead, of a wrong clock. `now`:
-        seconds since 1970.
+    def keep_recent(self, now: float) -> None:
+        """Keep the start times of the last hour, and those up to an hour ahead, as the clock may have been set back; of
+        others the clock was wrong. `now`: seconds since 1970.
         """
         for name, begun in [*self.chains.items()]:
             kept = deque(each for each in begun if now - HOUR < each <= now + HOUR)
@@ -206,7 +206,7 @@ class Budget:
             return reached
         limits, spent = self._limits, self.spent
         if limits.chains_per_user_per_hour:
-            spent.drop_past_hour(now)
+            spent.keep_recent(now)
             begun = spent.chains.setdefault(self._name_of(user_id), deque())
             if len(begun) >= limits.chains_per_user_per_hour:
                 return f"{self._key}.chains_per_user_per_hour"
@@ -232,7 +232,7 @@ class Budget:
     def _turn_day(self, now: float) -> None:
         day = budget_day(self.spent.day, int(now // DAY))
         if day != self.spent.day:
-            self.spent.drop_past_hour(now)
+            self.spent.keep_recent(now)
             self.spent.day, self.spent.answers, self.spent.tokens = day, 0, 0
             self._refusals.clear()
 

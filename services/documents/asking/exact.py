@@ -29,9 +29,9 @@ from services.documents.asking.query_lines import (
     explain_unknown_times,
     find_lines,
     group_counts,
-    in_words,
     note_zones,
     resolve,
+    zone_in_words,
     zone_of_groups,
 )
 from services.documents.limits import ChunkType, DocumentKind
@@ -530,7 +530,7 @@ async def _count_groups(
         groups, without = await group_counts(scope, asked, column)
         unknown = await explain_unknown_days(scope, asked) if column == "day" else ""
         notes = (*notes, unknown) if unknown else notes
-        zone = in_words(await zone_of_groups(scope, asked, column))
+        zone = zone_in_words(await zone_of_groups(scope, asked, column))
         facts.append(f"by {column}{zone}: {_list_groups(groups, without if column in STORED else 0)}")
         if plan.distinct and not unknown:
             different = len(groups)

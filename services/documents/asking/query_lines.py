@@ -199,7 +199,7 @@ async def zone_of_groups(scope: Scope, query: LineQuery, group: str) -> int | No
     return None if as_written or not await _zones_differ(scope, query) else 0
 
 
-def in_words(zone: int | None) -> str:
+def zone_in_words(zone: int | None) -> str:
     """Return a zone behind the name of a group: ` (UTC+02:00)`; empty for none."""
     if zone is None:
         return ""
@@ -415,7 +415,9 @@ async def _groups(scope: Scope, query: LineQuery, group: str, matches: Matches) 
     """Return the `top` groups with their numbers."""
     ranked, without = await group_counts(scope, query, group)
     top = ranked[: query.top]
-    name = f"key {query.key}" if group == "key" else f"{group}{in_words(await zone_of_groups(scope, query, group))}"
+    name = (
+        f"key {query.key}" if group == "key" else f"{group}{zone_in_words(await zone_of_groups(scope, query, group))}"
+    )
     what = "messages" if matches.messages != matches.lines else "lines"
     more = f", {len(ranked) - len(top)} not shown" if len(ranked) > len(top) else ""
     rows = [f"  {_cut(value, 200)}: {number}" for value, number in top]

@@ -271,7 +271,7 @@ async def test_who_has_begun_a_chain_is_kept_for_an_hour_by_a_name_that_does_not
     assert json.loads(path.read_bytes())["begun"] == {"p7": [11.0], "p14": [12.0]}
     spent = read_spent(path)
     assert spent == budget.spent
-    spent.drop_past_hour(11.0 + 3600)
+    spent.keep_recent(11.0 + 3600)
     assert set(spent.chains) == {"p14"}
     assert await budget.begin_chain(3, 12.0 + 3600) is None
     assert set(budget.spent.chains) == {"p21"}
