@@ -157,7 +157,7 @@ _FOR_ASKER = _words(
 )
 """Sentences for the asker alone: they are private, or of no use to others."""
 _DONE = _begins(r"(?:done|erledigt)\s?[,.!:]", r"(?:yes\W{1,3})?th(?:at|is)\sone\b")
-"""What says that a thing is done, or which of those that the asker has named."""
+"""Messages that say that a thing is done, or which of several that the asker has named is right."""
 _FOR_NOW = _words(
     # "If you are logged in at the moment" is said in general.
     r"(?<!you)(?<!you\s)(?:is|are|am|have|has|not|['’](?:s|re|m|ve|t))\b[^.!?\n]{0,40}\b(?:right\snow|at\sthe\smoment|at\spresent)\b"
@@ -185,7 +185,7 @@ _BEING_DONE = lazy_pattern(
     r"|\A\W*for\snow\b",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What is going on, but for "while it is being updated"."""
+"""Sentences about work that is going on; "while it is being updated" is said in general."""
 _OF_PERSON = lazy_pattern(
     r"\A\W*(?:(?:yes|no|yeah|well)\W{1,3})?s?he\b|\b(?-i:[A-Z])[\w'’-]{1,30}\s(?-i:[A-Z])[\w'’-]{1,30}\W{1,3}(?:who|s?he)\b",
     re.IGNORECASE,

@@ -1,4 +1,4 @@
-"""What an answer must contain (a figure, a name, a version, a number), and what keeps a section from being one."""
+"""Requirements of an answer: figures, names and versions that it must contain, and reasons for which it is none."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ def version_folder(folders: tuple[str, ...]) -> str:
 
 def _is_version_folder(folder: str) -> bool:
     found = _VERSION_FOLDER.fullmatch(folder)
-    return bool(_EARLY.fullmatch(folder) or (found and (not folder.isdigit())))
+    return bool(_EARLY.fullmatch(folder) or (found and not folder.isdigit()))
 
 
 def _version_of(place: Place) -> _Version | None:

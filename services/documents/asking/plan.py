@@ -422,9 +422,7 @@ class Plan:
     start_position: Position | None = None
     writer_names: tuple[str, ...] = ()  # names that may be those of components
     counts_lines: bool = False  # True if it only counts lines: not "where is X, and how often"
-    ignored: tuple[
-        str, ...
-    ] = ()  # words that are in none of the other fields, though they may say which lines are meant
+    ignored: tuple[str, ...] = ()  # words in no other field that may say which lines are meant
     counts_mentions: bool = False  # True if it counts a word literally: "how often does X show up"
     words: tuple[str, ...] = ()  # all other words that say what the question is about
     any_is_enough: bool = False  # True if one name, or one word if there are no names, is enough: "A or B"
