@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import islice
 from math import inf, log
 from typing import Any, NamedTuple
 
@@ -55,6 +56,10 @@ READ_CHARS = 2_000
 """The characters of a message that are read: later ones are logs or code."""
 COUNTED_MESSAGES = 1_000
 """The number of newest messages that words are counted in."""
+MAX_WORDS = 300
+"""The words of a message that are read, the first ones: more than 2,000 characters of prose have, and fewer than 2,000
+random characters of Chinese.
+"""
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -63,7 +68,7 @@ def words_of(text: str) -> frozenset[str]:
     Always read as the same language, so that a question and its answer have the same stems. Function words of other
     languages stay in; they weigh little, since they are frequent.
     """
-    return frozenset(terms(text[:READ_CHARS]))
+    return frozenset(islice(dict.fromkeys(terms(text[:READ_CHARS])), MAX_WORDS))
 
 
 class Rarity:

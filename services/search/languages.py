@@ -190,6 +190,8 @@ ENGLISH = "en"
 
 _MOST_CHARS = 8_000
 _MOST_WORDS = 400
+_LONGEST_FUNCTION_WORD = 32
+"""Characters; longer words are no function words of any language."""
 _MIN_SCORE = 0.5
 """The least score of a language other than English. A word that no other language has counts 1, one of two ½."""
 
@@ -264,7 +266,7 @@ def _russian_or_ukrainian(text: str) -> str:
 
 def _by_words(text: str) -> str:
     lowered = text.lower()
-    words = [folded(word) for word in _WORD.findall(lowered)[:_MOST_WORDS]]
+    words = [folded(word) for word in _WORD.findall(lowered)[:_MOST_WORDS] if len(word) <= _LONGEST_FUNCTION_WORD]
     scores: defaultdict[str, float] = defaultdict(float)
     for word in words:
         known = _languages_with(word)

@@ -63,6 +63,10 @@ _PIECE = lazy_pattern(rf"\d+|[^\W\d]+(?:[{_MARKS}]+[^\W\d]*)*")
 _CONTRACTION = lazy_pattern(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
 _MAX_TOKEN_CHARS = 200
 """The most characters of a token that are read: longer ones are base64 or minified code."""
+_MAX_CACHED_CHARS = 32
+"""Longer tokens seldom come twice. A message in Chinese may be one token with 2,000 terms: if the cache kept those,
+anybody could fill the memory.
+"""
 
 # Words that users and documentation write differently: the common form and the others.
 _SYNONYMS = {
@@ -111,7 +115,7 @@ def terms(text: str, language: str = "en") -> list[str]:
         tokens = _TOKEN.findall(_UNSPACED_RUN.sub(r" \g<0> ", text))
     found: list[str] = []
     for token in tokens:
-        found += _terms_of(token, language)
+        found += _terms_of(token, language) if len(token) <= _MAX_CACHED_CHARS else _read_terms(token, language)
     return found
 
 
@@ -125,8 +129,7 @@ def stem(word: str, language: str = "en") -> str:
     return sys.intern(folded(stemmed))
 
 
-@lru_cache(maxsize=65_536)
-def _terms_of(token: str, language: str) -> tuple[str, ...]:
+def _read_terms(token: str, language: str) -> tuple[str, ...]:
     if _UNSPACED_RUN.match(token):
         return _pairs(token, language)
     token = token[:_MAX_TOKEN_CHARS]
@@ -140,6 +143,9 @@ def _terms_of(token: str, language: str) -> tuple[str, ...]:
     parts = [stem(each, language) for each in pieces if _is_term(each) and folded(each) not in stops]
     whole = folded(whole)
     return (whole, *(part for part in parts if part != whole))
+
+
+_terms_of = lru_cache(maxsize=65_536)(_read_terms)
 
 
 def _pieces(token: str) -> list[str]:

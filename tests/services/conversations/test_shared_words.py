@@ -41,3 +41,10 @@ def test_of_a_long_message_the_beginning_is_read() -> None:
     log = "lamp " * 400
     assert words_of(log + "moon") == words_of("lamp")
     assert words_of(log[:-5] + "moon") > words_of("moon")
+
+
+def test_of_a_text_without_blanks_the_first_words_are_read() -> None:
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 2_000)))
+    words = words_of(text)
+    assert len(words) == tracking.MAX_WORDS
+    assert words == words_of(text[: tracking.MAX_WORDS + 1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,3 +82,16 @@ def test_each_language_of_the_catalogue_has_function_words_as_they_are_compared(
 @QUICKLY
 def test_any_text_in_any_language_has_terms_without_blanks(text: str, language: str) -> None:
     assert all(term and term == term.strip() and " " not in term for term in terms(text, language))
+
+
+def test_nothing_is_kept_of_long_texts_without_blanks() -> None:
+    """A stranger's messages of 2,000 random characters would fill the memory: each has 2,000 terms of its own."""
+    dice = random.Random(1)  # noqa: S311 (no secret)
+    messages = ["".join(chr(dice.randrange(0x4E00, 0x9F00)) for _ in range(2_000)) for _ in range(30)]
+    assert len(terms(messages[0])) == 1_999
+    tracemalloc.start()
+    for message in messages[1:]:
+        terms(message)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 10_000
