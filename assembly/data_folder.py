@@ -9,10 +9,11 @@ import logging
 import os
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from assembly.running import in_background
@@ -198,10 +199,26 @@ MARKS_KEPT_SECONDS = 30 * 86_400.0
 """How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
 
 
-def _as_seen(text: str) -> str:
-    """Return a text in lower case, without invisible characters, and with the usual form of full-width ones."""
-    text = text if text.isascii() else unicodedata.normalize("NFKC", without_invisible(text))
-    return text.casefold()
+_INVISIBLE = (
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    r"\U000e0000-\U000e01ef]"
+)
+_STYLED = (*range(0x2070, 0x2150), *range(0x2460, 0x2500), *range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
+"""Letters, digits and signs of other widths and styles, such as full-width and bold ones."""
+
+
+@lru_cache(maxsize=4)
+def _marker_pattern(marker: str) -> re.Pattern[str]:
+    """Return the pattern of a marker in any case, width and style, with invisible characters in it.
+
+    To normalise each text instead takes a hundred times as long: each new message has this asked of a hundred others.
+    """
+    plain = without_invisible(unicodedata.normalize("NFKC", marker)).casefold() or marker
+    styled = defaultdict[str, list[str]](list)
+    for each in map(chr, _STYLED):
+        styled[unicodedata.normalize("NFKC", each).casefold()].append(each)
+    forms = (re.escape("".join([each, each.upper(), *styled[each]])) for each in plain)
+    return re.compile(f"{_INVISIBLE}{{0,20}}".join(f"[{each}]" for each in forms))  # ignoring case takes twice as long
 
 
 LimiterOf = Callable[[str, BudgetLimits, str], Limiter]
@@ -253,10 +270,9 @@ class RunState:
 
     def is_opted_out(self, author_id: int, text: str) -> bool:
         """Return True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
-        the opt-out marker in any case, in letters and signs of any width, and whatever invisible stands in it.
+        the opt-out marker in any case, width and style, and whatever invisible stands in it.
         """
-        marker = _as_seen(self.opt_out_marker) or self.opt_out_marker
-        return author_id in self.opt_outs or marker in _as_seen(text)
+        return author_id in self.opt_outs or _marker_pattern(self.opt_out_marker).search(text) is not None
 
     def is_withheld(self, message: Message) -> bool:
         """Like `is_opted_out`, for a message; also True for the messages of `forget_messages`."""

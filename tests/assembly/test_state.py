@@ -186,7 +186,9 @@ def said(place_id: int, at: float) -> Message:
         ("!NOBOT", True),
         ("\uff01nobot", True),
         ("!no\u200bbot", True),
+        ("!\uff2e\U0001d428\u00ad\u200dBot", True),
         ("nobot", False),
+        ("!no bot", False),
     ],
 )
 async def test_the_marker_opts_out_in_any_case(config: Path, text: str, opts_out: bool) -> None:
