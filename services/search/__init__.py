@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         Level,
         QueryVector,
         SearchResult,
+        TeamAnswer,
         best_passage,
         find,
         pages_of,
