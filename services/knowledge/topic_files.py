@@ -27,6 +27,7 @@ from services.search import (
     is_formality,
     is_question,
     may_ask,
+    normalised,
     says_it_worked,
     statements,
     takes_back,
@@ -212,7 +213,7 @@ def topic_name(text: str) -> str:
 
 
 def _words_of_name(text: str) -> list[str]:
-    lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
+    lowered = normalised("NFKC", normalised("NFKC", text).lower())
     # Combining accents are removed; all other signs separate words.
     kept = "".join(
         letter if _is_allowed(letter) else "-" for letter in lowered if unicodedata.category(letter)[0] != "M"

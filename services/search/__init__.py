@@ -11,7 +11,7 @@ from services import lazy_exports
 if TYPE_CHECKING:
     from services.search import retrieval, scoring, tokenizer
     from services.search.differences import Place, is_about_opposite, is_another_question, is_for_another
-    from services.search.languages import ENGLISH, language_of
+    from services.search.languages import ENGLISH, language_of, normalised
     from services.search.passage import Passage, passages
     from services.search.passage_store import (
         PassageStore,

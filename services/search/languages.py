@@ -15,7 +15,8 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Literal
 
 from services import lazy_pattern
 
@@ -151,6 +152,21 @@ _JAPANESE = """です ます した して する から まで など こと �
 _FOLDED_LETTERS = str.maketrans({"ł": "l", "ø": "o", "ı": "i", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ё": "е"})
 
 
+def normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """Return `unicodedata.normalize(form, text)`, in linear time: of more than 30 combining marks in a row, which no
+    language has, the first 30 are kept (UAX 15, "Stream-Safe Text Process"). It sorts them in quadratic time, and no
+    other thread runs meanwhile.
+    """
+    return text if text.isascii() else unicodedata.normalize(form, _too_many_marks().sub(r"\1", text))
+
+
+@cache
+def _too_many_marks() -> re.Pattern[str]:
+    codes = [code for code in range(0x300, 0x1F000) if unicodedata.combining(chr(code))]
+    marks = "".join(f"\\U{code:08x}" for code in codes)
+    return re.compile(f"([{marks}]{{30}})[{marks}]+")
+
+
 def folded(word: str) -> str:
     """Return a lower-case word in Latin letters without its accents; in other words only ё becomes е."""
     if word.isascii():
@@ -158,7 +174,7 @@ def folded(word: str) -> str:
     word = word.translate(_FOLDED_LETTERS)
     if word[0] > "\u024f":
         return word
-    apart = unicodedata.normalize("NFD", word)
+    apart = normalised("NFD", word)
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 

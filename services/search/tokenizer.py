@@ -17,7 +17,7 @@ from typing import cast
 import Stemmer
 
 from services import lazy_pattern
-from services.search.languages import FUNCTION_WORDS, folded
+from services.search.languages import FUNCTION_WORDS, folded, normalised
 
 # Terms
 
@@ -111,7 +111,7 @@ def terms(text: str, language: str = "en") -> list[str]:
         tokens = _ASCII_TOKEN.findall(text)
     else:
         # NFKC turns full-width letters into the usual ones and joins accents with their letters.
-        text = unicodedata.normalize("NFKC", text)
+        text = normalised("NFKC", text)
         tokens = _TOKEN.findall(_UNSPACED_RUN.sub(r" \g<0> ", text))
     found: list[str] = []
     for token in tokens:

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import re
 import time
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,7 @@ from services.documents.tools.libraries import (
 )
 from services.documents.tools.scopes import SearchScope, Shelf
 from services.llm import LLMError
-from services.search import language_of
+from services.search import language_of, normalised
 from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 from services.telemetry import number_of
 
@@ -120,7 +119,7 @@ def normalise(question: str) -> str:
 
     If letter case changes the meaning, it changes the plan, which is another part of the key.
     """
-    text = unicodedata.normalize("NFKC", question).casefold()
+    text = normalised("NFKC", question).casefold()
     return re.sub(r"\s+", " ", text).strip().rstrip("?!.… ")
 
 

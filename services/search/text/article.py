@@ -12,6 +12,8 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import NamedTuple
 
+from services.search.languages import normalised
+
 
 class BlockKind(StrEnum):
     PROSE = "prose"
@@ -240,7 +242,7 @@ def anchor_by(generator: SiteGenerator, title: str, anchor: str) -> str:
 
 def _mkdocs(title: str) -> str:
     """Return the anchor as MkDocs makes it; GitHub's, if nothing is left of a title (in Chinese)."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+    plain = normalised("NFKD", title).encode("ascii", "ignore").decode()
     slug = _MKDOCS_BREAKS.sub("-", _NOT_MKDOCS.sub("", plain).strip().lower())
     return slug if slug.strip("-") else _github(title)
 
@@ -251,7 +253,7 @@ def _github(title: str) -> str:
 
 def _vitepress(title: str) -> str:
     """Return the anchor as @mdit-vue's `slugify` makes it: hyphens for punctuation, `_` before a leading digit."""
-    letters = unicodedata.normalize("NFKD", title)
+    letters = normalised("NFKD", title)
     plain = "".join(each for each in letters if unicodedata.category(each)[0] not in {"M", "C"} or each in "\t\n")
     slug = _VITEPRESS_BREAKS.sub("-", plain).strip("-").lower()
     return f"_{slug}" if slug[:1].isdigit() else slug
@@ -259,7 +261,7 @@ def _vitepress(title: str) -> str:
 
 def _docutils(title: str) -> str:
     """Return the anchor as docutils' `make_id` makes it, by which Sphinx names the sections of Markdown too."""
-    plain = unicodedata.normalize("NFKD", title.lower()).encode("ascii", "ignore").decode()
+    plain = normalised("NFKD", title.lower()).encode("ascii", "ignore").decode()
     return _DOCUTILS_START.sub("", _DOCUTILS_BREAKS.sub("-", plain)).strip("-") or _github(title)
 
 

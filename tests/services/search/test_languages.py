@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.languages import language_of
+from services.search.languages import language_of, normalised
 from tests.services.quickly import QUICKLY
 from tests.services.search.questions_by_language import LABELLED
 
@@ -51,3 +52,16 @@ def test_a_document_is_told_by_its_prose() -> None:
 @QUICKLY
 def test_any_text_has_a_language(text: str) -> None:
     assert len(language_of(text)) == 2
+
+
+def test_texts_with_usual_marks_are_normalised_as_unicode_has_it() -> None:
+    for text in ("Straße", "Tiếng Việt", "ﬁle", "הִתְנַגְּדוּת", "ประเทศไทย", "a" + "\u0301\u0323" * 15):
+        assert normalised("NFKD", text) == unicodedata.normalize("NFKD", text)
+
+
+def test_of_endless_marks_only_the_first_are_kept() -> None:
+    """Sorting them takes quadratic time: a heading of a million stops the process for twenty minutes."""
+    marks = "\u0345\u0315\u0301\u0323\u0334" * 200_000
+    found = normalised("NFKD", f"Set up a{marks} and run b{marks}")
+    assert len(found) == len("Set up a and run b") + 60
+    assert found.startswith("Set up a")
