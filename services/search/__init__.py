@@ -10,7 +10,7 @@ from services import lazy_exports
 
 if TYPE_CHECKING:
     from services.search import retrieval, scoring, tokenizer
-    from services.search.differences import Place, is_about_opposite, is_another_question, is_for_another
+    from services.search.differences import is_another_question
     from services.search.languages import ENGLISH, language_of, normalised
     from services.search.passage import Passage, passages
     from services.search.passage_store import (
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         is_question,
         looks_finished,
         may_ask,
+        meets,
+        requirements_of,
         without_greeting,
         words_to_search,
     )
@@ -46,17 +48,6 @@ if TYPE_CHECKING:
         statements,
         takes_back,
     )
-    from services.search.requirements import (
-        advises_against,
-        is_of_another_version,
-        is_outdated,
-        is_too_general,
-        meets,
-        notices_in,
-        requirements_of,
-        version_folder,
-        warnings_in,
-    )
     from services.search.retrieval import (
         MIN_CONFIDENCE_TO_NAME,
         NOTHING,
@@ -70,6 +61,18 @@ if TYPE_CHECKING:
         pages_of,
     )
     from services.search.scoring import Floats, Positions, Postings, rank
+    from services.search.sections import (
+        Place,
+        advises_against,
+        is_about_opposite,
+        is_for_another,
+        is_of_another_version,
+        is_outdated,
+        is_too_general,
+        notices_in,
+        version_folder,
+        warnings_in,
+    )
     from services.search.tokenizer import (
         QUERY_STOP_WORDS,
         STOP_WORDS,

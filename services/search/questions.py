@@ -1,8 +1,11 @@
-"""Reads the wording of a message: whether it asks for help, and what to search for."""
+"""Reads the wording of a message: whether it asks for help, what to search for, and what an answer must contain."""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from services import lazy_pattern
 from services.search.tokenizer import terms
@@ -400,3 +403,144 @@ def asks_for_all(question: str) -> bool:
         if unnamed and not terms(question[: question.find(each) + unnamed.start()]):
             return False
     return True
+
+
+# What an answer must contain
+
+_UNITS = r"(?:milli|micro)?(?:sec(?:ond)?|minute|min|hour|day|week|month|year)s?"
+_NUMBER_WORDS = "one|two|three|four|five|ten|no|unlimited|any"
+_FIGURES = (
+    (
+        lazy_pattern(
+            r"\bhow\s+(?:long|often|old)\b|\b(?:time-?out|interval|lifetime)\b.{0,40}\bdefault", re.IGNORECASE
+        ),
+        lazy_pattern(
+            rf"\d\s*(?:ms|s|m|h|d|{_UNITS})\b|\b(?:a|an|one|two|three|every|each|per|in)\s+{_UNITS}\b"
+            rf"|\b(?:daily|weekly|hourly|monthly|forever|never|immediately|{_UNITS})\b|\b(?:timedelta|until|till|(?:19|20)\d\d\b)",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        lazy_pattern(
+            r"\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+(?:\w+\s+){0,2}(?:versions?|numbers?|limits?)"
+            r"|\bhow\s+(?:many|much)\b|\bmax(?:imum)?\s+(?:number|length)|\bsince\s+which\b",
+            re.IGNORECASE,
+        ),
+        lazy_pattern(rf"\d|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE),
+    ),
+    (
+        lazy_pattern(r"\bhow\s+(?:large|big)\b|\bmax(?:imum)?\s+size\b", re.IGNORECASE),
+        lazy_pattern(
+            r"\d\s*(?:[kmgt]i?b?|b|bytes?|(?:kilo|mega|giga|tera)bytes?|char(?:acter)?s?|lines|pixels|px|%)(?!\w)"
+            r"|\d\s*\*\s*\d|\b(?:no|any|unlimited)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        lazy_pattern(r"\b(?:which|what)(?:['’]s|\s+(?:is|are))?\s+(?:the\s+)?(?:\w+\s+){0,2}ports?\b", re.IGNORECASE),
+        lazy_pattern(r"(?<![\w.])\d{2,5}(?!\w|\.\d)"),
+    ),
+    (
+        lazy_pattern(
+            r"\bwhen\s+(?:will|is|does|do|can)\b.{0,80}\b(?:come|comes|coming|out|released?|land|ship|available|expected|planned)\b"
+            r"|\brelease\s+date\b",
+            re.IGNORECASE,
+        ),
+        lazy_pattern(
+            r"\b(?:19|20)\d\d\b|\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\s+\d",
+            re.IGNORECASE,
+        ),
+    ),
+)
+"""Pairs of patterns: a question for a figure, and a text that has such a figure."""
+_NAMES = lazy_pattern(
+    r"(?<![\w.-])(?:--[a-z][\w-]+|[A-Z]{1,8}[-_]?\d{2,}|v?\d+\.\d+(?:\.\d+)*|[A-Za-z]\w*_\w+|\w+::\w+|\w[\w.]{2,}\(\))"
+)
+"""In a question: options, error codes, versions, identifiers and calls."""
+_VERSION_OF = lazy_pattern(
+    r"\bversions?\s+of\s+(?:the\s+)?([\w.+#-]{2,40})"
+    r"|\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+([\w.+#-]{2,40})\s+versions?\b",
+    re.IGNORECASE,
+)
+_NO_PRODUCT = frozenset({"the", "this", "that", "it", "its", "your", "minimum", "lowest", "latest", "newest", "oldest"})
+_HOW_MANY = lazy_pattern(r"\bhow\s+many\s+((?:[a-z]{2,40}\s+){0,4}[a-z]{2,40})", re.IGNORECASE)
+_NOT_COUNTED = frozenset(
+    [
+        *("of", "the", "an", "my", "our", "your", "more", "other", "different", "times", "in", "on", "per", "at", "to"),
+        *("do", "does", "did", "can", "could", "is", "are", "was", "were", "should", "will", "would", "may", "must"),
+        *("has", "have", "you", "we", "they", "there", "that"),
+    ]
+)
+"""Words behind "how many" that name nothing: "how many of my folders", "how many can I have"."""
+_NUMBER_WITHIN = 48
+"""Characters between a thing and its number: "at most 40 agents", "Agents: 40"."""
+_NUMBER = lazy_pattern(rf"(?<![\d.])\d+(?!\.?\d)|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE)
+_DIGIT_WITHIN = 24
+"""Characters from the name of a product to its version: "Python >= 3.9", "Node.js, version 20"."""
+
+
+class Requirements(NamedTuple):
+    """The contents that a text needs to answer a question.
+
+    Attributes:
+        figures: patterns of a time, a version, a port or a limit, each of which has to match.
+        names: options, error codes and identifiers in the question, in lower case; one of them is enough.
+        versions_of: products whose version is asked for, in lower case; each needs one.
+        counted: beginnings of the words for the things that are counted; one of them needs a number.
+    """
+
+    figures: tuple[re.Pattern[str], ...]
+    names: frozenset[str]
+    versions_of: frozenset[str]
+    counted: frozenset[str]
+
+
+def requirements_of(question: str) -> Requirements:
+    figures = tuple(figure for asks, figure in _FIGURES if asks.search(question))
+    found = {(after or before).strip(".+#-").lower() for after, before in _VERSION_OF.findall(question)}
+    products = found - _NO_PRODUCT - {""}
+    versions_of = frozenset(products) if figures else frozenset[str]()
+    names = frozenset(each.lower() for each in _NAMES.findall(question))
+    return Requirements(figures, names, versions_of, _counted_things(question))
+
+
+def _counted_things(question: str) -> frozenset[str]:
+    found: set[str] = set()
+    for words in _HOW_MANY.findall(question.lower()):
+        from_thing = itertools.dropwhile(lambda word: word in _NOT_COUNTED, words.split())
+        thing = itertools.takewhile(lambda word: word not in _NOT_COUNTED, from_thing)
+        found |= {word.removesuffix("s").removesuffix("ie") for word in thing}
+    return frozenset(found - {""})
+
+
+def meets(text: str, required: Requirements) -> bool:
+    if not all(figure.search(text) for figure in required.figures):
+        return False
+    lower = text.lower()
+    if not all(_has_version_after(product, lower) for product in required.versions_of):
+        return False
+    if required.counted and not any(_has_number_near(thing, lower) for thing in required.counted):
+        return False
+    return not required.names or any(name.removesuffix("()") in lower for name in required.names)
+
+
+def _has_number_near(thing: str, text: str) -> bool:
+    return any(
+        not text[at - 1 : at].isalpha() and _NUMBER.search(text[max(0, at - _NUMBER_WITHIN) : end + _NUMBER_WITHIN])
+        for at, end in _spans_of(thing, text)
+    )
+
+
+def _has_version_after(product: str, text: str) -> bool:
+    return any(
+        not (text[at - 1 : at].isalnum() or text[end : end + 1].isalpha())
+        and any(char.isdigit() for char in text[end : end + _DIGIT_WITHIN])
+        for at, end in _spans_of(product, text)
+    )
+
+
+def _spans_of(word: str, text: str) -> Iterator[tuple[int, int]]:
+    at = text.find(word)
+    while at >= 0:
+        yield at, at + len(word)
+        at = text.find(word, at + max(len(word), 1))

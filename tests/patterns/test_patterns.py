@@ -88,7 +88,7 @@ BOUNDED = {
     "services.search.replies._FAILED": MESSAGE,
     **dict.fromkeys(
         (
-            "services.search.requirements._NAMES",
+            "services.search.questions._NAMES",
             "services.search.replies._ASKS_BACK",
             "services.search.replies._COURTESY",
             "services.search.replies._OPENING",
