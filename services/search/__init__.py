@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from services.search import retrieval, scoring, tokenizer
     from services.search.differences import is_another_question
     from services.search.languages import ENGLISH, language_of, normalised
-    from services.search.passage import Passage, passages
     from services.search.passage_store import (
         PassageStore,
         PreparedSource,
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
         version_folder,
         warnings_in,
     )
+    from services.search.text.article import Passage, passages
     from services.search.tokenizer import (
         QUERY_STOP_WORDS,
         STOP_WORDS,

@@ -23,9 +23,8 @@ from urllib.parse import quote
 import numpy as np
 
 from services.search.embedding import Vectors
-from services.search.passage import Passage
 from services.search.scoring import Floats, Positions, Postings, stored_postings, stored_vectors
-from services.search.text.article import Section
+from services.search.text.article import Passage, Section
 from services.search.tokenizer import ascii_form, fts5_text, terms
 from services.storage import files
 

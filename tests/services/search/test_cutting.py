@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.passage import PASSAGE_CHARS, Passage, has_words, passages
 from services.search.text import Article, Block, BlockKind, Section, read
+from services.search.text.article import PASSAGE_CHARS, Passage, has_words, passages
 from tests.services.quickly import QUICKLY
 
 WORDS = st.text("abcdefg", min_size=2, max_size=9)

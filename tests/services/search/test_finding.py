@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search import NOTHING, Level, PassageStore, PreparedSource, QueryVector, find, retrieval
-from services.search.passage import Passage
 from services.search.retrieval import MOST_HITS, MOST_TERMS, Signals, is_worth_naming, judge_pages, query_terms
-from services.search.text.article import Section
+from services.search.text.article import Passage, Section
 from tests.services.quickly import QUICKLY
 
 NOWHERE = Section((), "", ())

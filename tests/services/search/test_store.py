@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from services.search import PassageStore, PreparedSource, StoredPassage, find, passage_store
-from services.search.passage import Passage
-from services.search.text.article import Section
+from services.search.text.article import Passage, Section
 
 ID = "a model"
 
