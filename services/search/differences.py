@@ -126,7 +126,7 @@ _REVERSED = (("from", "to"), ("before", "after"), ("over", "under"), ("while", "
 
 
 def leads_elsewhere(new: Wording, old: Wording, _: Wording) -> bool:
-    """Return True for "from A to B", "from B to A"; "log in", "log out"; "with A", "instead of A"."""
+    """Return True for "from Slack to Teams", "from Teams to Slack"; "log in", "log out"; "with npm", "instead of npm"."""
     mine, its = new.function_words, old.function_words
     return (
         any(particles.isdisjoint(its.particles.get(term, particles)) for term, particles in mine.particles.items())
@@ -176,7 +176,7 @@ _BETWEEN_THINGS = frozenset({"of", "for", "in", "on", "at"})
 
 
 def _swaps_words(new: Wording, old: Wording, answer: Wording) -> bool:
-    """Return True for "reset the staging database", "reset the live production database".
+    """Return True for "how do I reset the staging database", "how do I reset the live database".
 
     Not if the answer has the new words. Where one word is in the place of another, that is told only by a sentence that
     says that it holds for both; and so it is where a question is risky, or wants a yes or a no.
@@ -319,7 +319,7 @@ OWN = lazy_pattern(r"\b(?:my|mine|our|own)\b", re.IGNORECASE)
 
 
 def _is_about_all(new: Wording, old: Wording, answer: Wording) -> bool:
-    """Return True for "delete all logs", "delete a log"."""
+    """Return True for "how do I delete all logs", "how do I delete a log"."""
     asked, before = new.asking, old.asking
     return bool(asked.everything) and not (before.everything or answer.everything or OWN.search(before.text))
 
@@ -383,7 +383,7 @@ def _is_negated(new: Wording, old: Wording, _: Wording) -> bool:
 
 
 def _makes_exception(new: Wording, old: Wording, answer: Wording) -> bool:
-    """Return True for "delete all but the logs", "delete all"; "install it without pip", "install it"."""
+    """Return True for "how do I install it without pip", "how do I install it"."""
     asked, before = new.asking, old.asking
     if asked.makes_exception != before.makes_exception:
         return True
