@@ -23,9 +23,7 @@ from services.search.wording import (
     SCOPES,
     Group,
     Wording,
-    excepted_in,
     groups_of,
-    numbers_in,
     sides_of,
     terms_of,
     wording_of,
@@ -117,7 +115,7 @@ def does_without(new: Wording, old: Wording, answer: Wording) -> bool:
     """Return True for "install it without pip", "install it with pip"."""
     lacking = new.excepted & old.meant
     lacked = (old.excepted & new.meant) - new.excepted
-    return bool(lacked or (lacking and lacking - excepted_in(f"{old.text}\n{answer.text}")))
+    return bool(lacked or (lacking and lacking - old.followed_by(answer).excepted))
 
 
 # Directions
@@ -126,7 +124,7 @@ _REVERSED = (("from", "to"), ("before", "after"), ("over", "under"), ("while", "
 
 
 def leads_elsewhere(new: Wording, old: Wording, _: Wording) -> bool:
-    """Return True for "from Slack to Teams", "from Teams to Slack"; "log in", "log out"; "with npm", "instead of npm"."""
+    """Return True for "from Git to Jira", "from Jira to Git"; "log in", "log out"; "with pip", "instead of pip"."""
     mine, its = new.function_words, old.function_words
     return (
         any(particles.isdisjoint(its.particles.get(term, particles)) for term, particles in mine.particles.items())
@@ -243,8 +241,8 @@ def _has_other_numbers(new: Wording, old: Wording, answer: Wording) -> bool:
     """Return True for "in version 2", "in version 3"."""
     if not new.numbers or not old.numbers - new.numbers:
         return False
-    told = answer.sentences_of_both if old.asks else answer.text
-    return bool(new.numbers - numbers_in(f"{old.text}\n{told}"))
+    told = Wording(answer.sentences_of_both) if old.asks else answer
+    return bool(new.numbers - old.followed_by(told).numbers)
 
 
 # What is asked
@@ -387,7 +385,7 @@ def _makes_exception(new: Wording, old: Wording, answer: Wording) -> bool:
     asked, before = new.asking, old.asking
     if asked.makes_exception != before.makes_exception:
         return True
-    return bool(asked.excepted and asked.excepted - excepted_in(f"{before.text}\n{answer.text}"))
+    return bool(asked.excepted and asked.excepted - before.followed_by(answer).excepted)
 
 
 _RULES_FOR_TEXTS: tuple[Callable[[Wording, Wording, Wording], bool], ...] = (

@@ -30,7 +30,6 @@ from services.search.wording import (
     WITHOUT,
     Wording,
     named_in,
-    numbers_in,
     terms_of,
     wording_of,
 )
@@ -84,7 +83,7 @@ _EACH = lazy_pattern(r"\b(?:each|every)\b", re.IGNORECASE)
 
 def _section(headings: Sequence[str], text: str) -> _Section:
     wordings = [wording_of(each) for each in headings]
-    return _Section(wordings, Wording(_EACH.sub(" ", "\n".join(each.text for each in wordings))), wording_of(text))
+    return _Section(wordings, Wording(_EACH.sub(" ", _joined(wordings).text)), wording_of(text))
 
 
 _ENOUGH_SHARED = 2
@@ -198,10 +197,12 @@ def _is_below_another(asked: Wording, section: _Section) -> bool:
     if not between or len(own.difference(asked.matter)) > min(1, len(own) - 1):
         return False
     wanted = asked.numbers.union(asked.matter)
-    above = "\n".join(each.text for each in between)
-    whole = "\n".join(each.text for each in (*section.headings, section.text))
-    is_narrower = bool(numbers_in(above).union(terms(above)) - wanted)
-    return is_narrower and bool(wanted - numbers_in(whole).union(terms(whole)))
+    above, whole = _joined(between), _joined([*section.headings, section.text])
+    return bool((above.terms | above.numbers) - wanted) and bool(wanted - whole.terms - whole.numbers)
+
+
+def _joined(texts: Iterable[Wording]) -> Wording:
+    return Wording("\n".join(each.text for each in texts))
 
 
 _UNDOING = "undo revert reverse rollback"

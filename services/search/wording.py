@@ -95,6 +95,7 @@ _KEEP_FROM = lazy_pattern(
 )
 _WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
 _PAUSES = frozenset(".,;:!?()\n")
+_CLAUSE_CHARS = 80
 _NUMBER = lazy_pattern(r"\d[\d.]*|(?<=[a-z]\s)[A-HJ-Z](?![\w'’+#&-])")
 """Numbers, and letters that count things: "version B"."""
 _NOT = (
@@ -195,6 +196,9 @@ class Wording:
     def __init__(self, text: str) -> None:
         self.text = text
 
+    def followed_by(self, other: Wording) -> Wording:
+        return Wording(f"{self.text}\n{other.text}")
+
     @cached_property
     def is_english(self) -> bool:
         return language_of(self.text) == ENGLISH
@@ -231,17 +235,20 @@ class Wording:
     @cached_property
     def matter(self) -> list[str]:
         """Its terms in order, without those that name no matter ("help", "make")."""
-        return _matter_of(self.text)
+        found = dict.fromkeys(terms(without_greeting(self.text)))
+        return [each for each in found if each not in terms_of(ASK_NOTHING) and each not in LIGHT_VERBS]
 
     @cached_property
     def numbers(self) -> set[str]:
-        """Of versions and amounts, and letters that count things."""
-        return numbers_in(self.text)
+        """Of versions and amounts, without zeros behind the point (95.00 is 95); and letters that count things."""
+        found = (each.rstrip(".") for each in _NUMBER.findall(self.text))
+        return {each.rstrip("0").rstrip(".") if "." in each else each for each in found}
 
     @cached_property
     def excepted(self) -> set[str]:
         """The terms of what it does without, or excepts."""
-        return excepted_in(self.text)
+        excepted = itertools.chain(WITHOUT.findall(self.text), _EXCEPT.findall(self.text))
+        return {term for words in excepted for term in terms(words)}
 
     @cached_property
     def makes_exception(self) -> bool:
@@ -255,7 +262,11 @@ class Wording:
     @cached_property
     def negated(self) -> set[str]:
         """The term behind each "not" or "no"; empty where nothing follows, such as behind "geht nicht"."""
-        return _negated_in(self.text)
+        behind = (self.text[found.end() : found.end() + _CLAUSE_CHARS] for found in _NEGATES.finditer(self.text))
+        clauses = (
+            itertools.takewhile(lambda word: word not in _PAUSES, _WORD_OR_PAUSE.findall(each)) for each in behind
+        )
+        return {next((each[0] for each in map(terms, clause) if each), "") for clause in clauses}
 
     @cached_property
     def told(self) -> frozenset[str]:
@@ -308,7 +319,15 @@ class Wording:
     @cached_property
     def act(self) -> Act:
         """What it asks how to do, or whether to: the first "how do I …" or "can I …"."""
-        return _act_in(self.text)
+        found = _HOW_TO.search(self.text) or _WHETHER_TO.search(self.text)
+        if found is None or (found[1].lower() == "do" and not terms(found[2])):  # "how do I do that?"
+            return Act()
+        if following := _destroying_next(found):  # "how do I factory reset …"
+            return Act(following[0], *terms(found[2])[1:2])
+        verb, *things = [*(terms(found[1]) or [found[1].lower()]), *terms(found[2])]
+        if things and verb in {"do", "make"}:  # "how do I make a backup?"
+            verb, *things = things
+        return Act(verb, *things[:1])
 
     @cached_property
     def destroys(self) -> bool:
@@ -331,7 +350,10 @@ class Wording:
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """The terms of words that stand side by side, without stop words and pauses between them."""
-        return _pairs_of(self.text)
+        written = _WORD_OR_PAUSE.findall(self.text)
+        # One word by itself begins a sentence, as an article may: "A" is a letter only behind another word.
+        words = [min(named_in(f"x {each}" if len(each) == 1 else each), default="") for each in written]
+        return [(one, other) for one, other in itertools.pairwise(words) if one and other and one != other]
 
 
 @lru_cache(maxsize=256)
@@ -345,59 +367,20 @@ def wording_of(text: str) -> Wording:
     return Wording(_KEEP_FROM.sub(r"prevent\1", _BACK_UP.sub("backup", _UN_APART.sub("un", joined))))
 
 
-def numbers_in(text: str) -> set[str]:
-    """Return the numbers, without zeros behind the point: 95.00 is 95."""
-    found = (each.rstrip(".") for each in _NUMBER.findall(text))
-    return {each.rstrip("0").rstrip(".") if "." in each else each for each in found}
-
-
-def excepted_in(text: str) -> set[str]:
-    return {term for pattern in (WITHOUT, _EXCEPT) for words in pattern.findall(text) for term in terms(words)}
-
-
 @lru_cache(maxsize=512)
 def named_in(text: str) -> frozenset[str]:
     """Return the terms of a text that name a matter, its numbers, and letters that count things ("Model C")."""
-    return frozenset((*_matter_of(text), *numbers_in(text)))
-
-
-def _matter_of(text: str) -> list[str]:
-    found = dict.fromkeys(terms(without_greeting(text)))
-    return [each for each in found if each not in terms_of(ASK_NOTHING) and each not in LIGHT_VERBS]
+    wording = Wording(text)
+    return frozenset((*wording.matter, *wording.numbers))
 
 
 def _told_sentences(text: str) -> list[str]:
     return [each for each in SENTENCE_END.split(text) if not _SAYS_OTHERWISE.search(each)]
 
 
-def _negated_in(text: str) -> set[str]:
-    behind = (_WORD_OR_PAUSE.findall(text[found.end() : found.end() + 80]) for found in _NEGATES.finditer(text))
-    clauses = (itertools.takewhile(lambda word: word not in _PAUSES, words) for words in behind)
-    return {next((each[0] for each in map(terms, clause) if each), "") for clause in clauses}
-
-
-def _act_in(text: str) -> Act:
-    found = _HOW_TO.search(text) or _WHETHER_TO.search(text)
-    if found is None or (found[1].lower() == "do" and not terms(found[2])):  # "how do I do that?"
-        return Act()
-    if following := _destroying_next(found):  # "how do I factory reset …"
-        return Act(following[0], *terms(found[2])[1:2])
-    verb, *things = [*(terms(found[1]) or [found[1].lower()]), *terms(found[2])]
-    if things and verb in {"do", "make"}:  # "how do I make a backup?"
-        verb, *things = things
-    return Act(verb, *things[:1])
-
-
 def _destroying_next(found: re.Match[str]) -> list[str]:
     """Return the term of the second word of an act, of `_HOW_TO`, if it destroys: "force delete"."""
     return [each for each in terms(found[2].partition(" ")[0]) if each in terms_of(DESTROYING)]
-
-
-def _pairs_of(text: str) -> list[tuple[str, str]]:
-    written = _WORD_OR_PAUSE.findall(text)
-    # One word by itself begins a sentence, as an article may: "A" is a letter only behind another word.
-    words = [min(named_in(f"x {each}" if len(each) == 1 else each), default="") for each in written]
-    return [(one, other) for one, other in itertools.pairwise(words) if one and other and one != other]
 
 
 # Function words
