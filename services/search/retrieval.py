@@ -416,41 +416,54 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
     sure; neither is one with a later answer to the same question that somebody has doubted, as that may have replaced
     it. `matches`: one for each candidate, or none at all.
     """
-    if not hits:
-        return []
     ranks = [_rank(hit) + (WORD_MATCH_WEIGHT * matches[at].near if matches else 0.0) for at, hit in enumerate(hits)]
-    questions = [hit.passage.headings[-1] if hit.passage.headings else "" for hit in hits]
-    asked = [frozenset(terms(each)) for each in questions]
+    same = _with_same_question(hits)
     found: list[TeamAnswer] = []
     for at, hit in enumerate(hits):
-        # Answers to the same question are no rivals.
-        others = [
-            rank for other, rank in enumerate(ranks) if other != at and not _is_same_question(asked[at], asked[other])
-        ]
-        ahead = ranks[at] - max(others) if others else min(ranks[at], _AHEAD_ALONE)
+        rivals = [rank for other, rank in enumerate(ranks) if other not in {at, *same[at]}]
+        ahead = ranks[at] - max(rivals) if rivals else min(ranks[at], _AHEAD_ALONE)
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = team_probability(signals) if hit.passage.quotable else 0.0
-        later = (other for each, other in zip(asked, hits, strict=True) if _is_same_question(asked[at], each))
         if confidence >= _TEAM_ANSWER_FROM and (
-            any(other.passage.doubted and not _is_before(other, hit) for other in later)
-            or asks_something_else(query, questions[at], hit.passage.text)
-            or asks_only_among_others(query, questions[at], hit.passage.text)
+            any(hits[other].passage.doubted and not _is_before(hits[other], hit) for other in same[at])
+            or asks_something_else(query, _question_of(hit), hit.passage.text)
+            or asks_only_among_others(query, _question_of(hit), hit.passage.text)
         ):
             confidence = _UNSURE
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
+    return _in_order(query, found, same)
+
+
+def _in_order(query: str, answers: Sequence[TeamAnswer], same: Sequence[Sequence[int]]) -> list[TeamAnswer]:
     wanted = _WORD.findall(query.casefold())
     # What was answered word for word goes first, whatever its age.
     sure = [
-        (-round(each.confidence, 1), wanted != _WORD.findall(earlier.casefold()), not each.hit.passage.helped)
-        for each, earlier in zip(found, questions, strict=True)
+        (
+            -round(each.confidence, 1),
+            wanted != _WORD.findall(_question_of(each.hit).casefold()),
+            not each.hit.passage.helped,
+        )
+        for each in answers
     ]
 
     def order(at: int) -> tuple[object, ...]:
-        same = [each for each in range(len(found)) if each == at or _is_same_question(asked[at], asked[each])]
-        best = max(found[each].confidence for each in same if sure[each] == sure[at])
-        return (*sure[at], -best, hits[at].passage.day, hits[at].passage.section)
+        best = max(answers[each].confidence for each in {at, *same[at]} if sure[each] == sure[at])
+        return (*sure[at], -best, answers[at].hit.passage.day, answers[at].hit.passage.section)
 
-    return [found[at] for at in sorted(range(len(found)), key=order)]
+    return [answers[at] for at in sorted(range(len(answers)), key=order)]
+
+
+def _with_same_question(hits: Sequence[Hit]) -> list[list[int]]:
+    """Return for each answer the positions of those to the same question, with its own unless no word was asked."""
+    asked = [frozenset(terms(_question_of(hit))) for hit in hits]
+    return [
+        [at for at, other in enumerate(asked) if len(one & other) >= _SAME_QUESTION_SHARE * len(one | other) > 0]
+        for one in asked
+    ]
+
+
+def _question_of(answer: Hit) -> str:
+    return answer.passage.headings[-1] if answer.passage.headings else ""
 
 
 def team_probability(signals: TeamAnswerSignals) -> float:
@@ -469,10 +482,6 @@ def _is_before(one: Hit, other: Hit) -> bool:
     """Return True if an answer is certainly older than another one."""
     mine, its = one.passage, other.passage
     return mine.day < its.day or (mine.source_id == its.source_id and mine.section < its.section)
-
-
-def _is_same_question(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= _SAME_QUESTION_SHARE * len(one | other) > 0
 
 
 def _rank(hit: Hit) -> float:
