@@ -10,9 +10,10 @@ from typing import NamedTuple
 from services import lazy_pattern
 from services.search.tokenizer import terms
 
+# What is said
+
 _GREETING_LINE_CHARS = 400
 _MOST_GREETINGS = 4  # in a row: "@bot hey, good morning all!"
-
 _OPENING_GREETING = lazy_pattern(
     r"""(?:(?:hi+|hey+|hello+|hiya|howdy|yo|greetings|good\ (?:morning|evening|afternoon|day)|quick\ question
       |hallo|moin|servus|guten\ (?:tag|morgen|abend)|bonjour|bonsoir|salut|coucou|hola|buenas|buen(?:os|as)\ (?:d[ií]as
@@ -44,16 +45,33 @@ def without_greeting(text: str) -> str:
 
 EARLIER_QUESTION = "Before: "
 """Opens the line of a query that repeats an earlier question."""
-
 _NOISE = lazy_pattern(r"\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+(?!\S*/)")
-
 _ADDRESS = lazy_pattern(r"https?://\S+")
+
+
+def words_to_search(text: str) -> str:
+    """Return the words to search for: without greeting, placeholders of attachments, names of people and addresses."""
+    return without_greeting(_ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(EARLIER_QUESTION, ""))).strip())
+
+
+def current_question(text: str) -> str:
+    """Return the current question, without earlier ones, attachment placeholders and names of people."""
+    lines = (line for line in text.split("\n") if not line.startswith(EARLIER_QUESTION))
+    return _NOISE.sub(" ", "\n".join(lines)).strip()
+
+
 _NOT_PROSE = lazy_pattern(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]{0,1000}\]",
     re.DOTALL | re.MULTILINE,
 )
+
+
+def prose_of(text: str) -> str:
+    """Return `text` with an "x" in the place of each piece of code, link and quotation."""
+    return _NOT_PROSE.sub(" x ", text).strip()
+
+
 SENTENCE_END = lazy_pattern(r"(?<=[.!?؟])\s+|(?<=[。！？])|\n+|\s[-–—]\s|;\s")
-_CLAUSE = lazy_pattern(r",\s+(?:and\s+|but\s+|so\s+)?")
 _GREETING = lazy_pattern(
     r"^(?:(?:hi+|hey+|hello+|yo|good (?:morning|evening|afternoon|day)|greetings|thanks?|thank you|thx|ok(?:ay)?|so"
     r"|well|um+|and|but|also|btw|oh|hm+|sorry|please|quick question|question|ah+|yeah|yes|no)\b"
@@ -61,6 +79,16 @@ _GREETING = lazy_pattern(
     re.IGNORECASE,
 )
 
+
+def _sentences(prose: str) -> list[str]:
+    """Return the sentences without the greetings that they open with."""
+    return [_GREETING.sub("", sentence.strip()) for sentence in SENTENCE_END.split(prose)]
+
+
+# Questions
+
+_MIN_WORDS = 3
+_QUESTION_MARKS = ("?", "？", "؟", "՞")
 _ASKS = lazy_pattern(
     r"""^(?:
       how\s+(?:do|does|did|can|could|to|should|would|come|much|many|long|often|big|is|are|am|will)\b
@@ -79,6 +107,92 @@ _ASKS = lazy_pattern(
         |know|knows|else|have|had|seen|can|got|using|experience)\b
     )""",
     re.IGNORECASE | re.VERBOSE,
+)
+_WORDS_THAT_ASK = lazy_pattern(
+    r"""(?:^|[,:]\s*)(?:
+      (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich
+        |wei(?:ß|ss)\s+jemand|hat\s+jemand)
+    | (?:c[oó]mo|por\s*qu[eé]|qu[eé]\s+\w+|cu[aá]l(?:es)?|d[oó]nde|cu[aá]ndo|se\s+puede
+        |hay\s+(?:alguna|forma|manera)|alguien\s+sabe)
+    | (?:comment|pourquoi|quel(?:le)?s?|o[uù]|quand|est[\s-]ce\s+qu\w*|c['’]est\s+quoi|y\s+a[\s-]t[\s-]il
+        |quelqu['’]un\s+sait)
+    | (?:como|por\s*que|qual|quais|onde|quando|d[aá]\s+para|tem\s+como|algu[eé]m\s+sabe)
+    | (?:как|почему|зачем|где|когда|какой|какая|какие|можно\s+ли|есть\s+ли|кто[\s-]нибудь|подскажите|что\s+делать)
+    )(?!\w)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# In Chinese, `A不A` asks yes or no: 会不会, 是不是, 可不可以.
+_CHARACTERS_THAT_ASK = lazy_pattern(
+    r"怎么|怎麼|怎样|怎樣|如何|为什么|為什麼|什么|什麼|为啥|啥|咋|多少|哪里|哪裡|哪个|哪個|哪些|是否|能否|可否|(?P<a>[^\W不])不(?P=a)"
+    r"|可以.{0,20}吗|有没有|有沒有|[吗嗎呢]\s*$|どう|なぜ|何故|どこ|どれ|何を|ですか|ますか|でしょうか|方法|어떻게|왜|어디|무엇|나요|까요|อย่างไร|ทำไม|ยังไง"
+)
+_ALPHABETIC = lazy_pattern(r"[a-zа-яёà-ÿ]", re.IGNORECASE)
+_UNSPACED = lazy_pattern(r"[\u0e01-\u0e3a\u3041-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD = lazy_pattern(r"[^\W_]+")
+_CLAUSE = lazy_pattern(r",\s+(?:and\s+|but\s+|so\s+)?")
+_ADVISES = lazy_pattern(
+    r"""^(?:you\s+(?:can|could|should|need|have\s+to|must|might|may|want|just|would|will|don)|try\s|have\s+you\s+tried|just\s+\w+
+      |make\s+sure|check\s|i\s+(?:would|suggest|recommend|think|guess|believe|fixed|solved)|if\s+you\b|see\s|look\s+(?:at|in)
+      |(?:have|had|did|were|was|are)\s+you\b|do\s+you\s+(?!know|have|guys|support|offer)
+      |what\s+(?:\w+\s+){0,2}(?:are|do|did|were|have)\s+you\b|what(?:'s|\s+is)\s+your\b|can\s+you\s+(?:try|send|post|paste|run|check)
+      |could\s+you\s+(?:try|send|post|paste|run|check)|(?:it|that|this)\s+(?:works|worked)\s+for\s+me)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SMALL_TALK = lazy_pattern(
+    r"""\b(?:how\s+(?:are|is|was)\s+(?:you|u|it\s+going|everyone|everybody|life|your|the\s+weekend)|what(?:['’]?s|\s+is)\s+up
+      |how\s+(?:have\s+you\s+been|do\s+you\s+do)|(?:any(?:body|one)|somebody|someone)\s+(?:here|there|around|awake|home|alive)\s*(?:\?|$)
+      |who(?:['’]?s|\s+is|\s+are)\s+(?:here|there|you|coming|going\s+to\s+the)|are\s+you\s+(?:a\s+bot|serious|kidding|real|there)
+      |can\s+i\s+ask|what\s+do\s+you\s+(?:think|mean|do)|where\s+are\s+you|what\s+a\s+\w+|who\s+cares|why\s+not|guess\s+what
+      |you\s+know\s+what|isn['’]t\s+it|right\s*\?|what\s+time|see\s+you|happy\s+\w+day)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def _is_asking(sentence: str) -> bool:
+    if _CHARACTERS_THAT_ASK.search(sentence):
+        return True
+    # Scripts without blanks have no words to count: a question mark at the end is enough.
+    if sentence.endswith(_QUESTION_MARKS) and (_UNSPACED.search(sentence) or not _ALPHABETIC.search(sentence)):
+        return True
+    if not _ALPHABETIC.search(sentence):
+        return False
+    if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence) or len(_WORD.findall(sentence)) < _MIN_WORDS:
+        return False
+    asked = sentence.endswith(_QUESTION_MARKS) or "¿" in sentence or bool(_WORDS_THAT_ASK.search(sentence))
+    return asked or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))
+
+
+def asking_sentences(text: str) -> tuple[list[str], list[str]]:
+    """Return the sentences of `text` that ask, and all others, including links, code and quotations."""
+    asking: list[str] = []
+    others: list[str] = []
+    for sentence in filter(str.strip, SENTENCE_END.split(text)):
+        (asking if _is_asking(_GREETING.sub("", prose_of(sentence))) else others).append(sentence)
+    return asking, others
+
+
+_CONTINUES = lazy_pattern(
+    r"""(?:(?:ok(?:ay)?|thanks?|thank\s+you|great|cool|nice|hm+|oh|ah)[\s,.!]+)*
+        (?:(?:what|how)\s+about\b
+        |(?:and|but|or|so|then|also|same|even|only|on|for|with|in|without)\b[^?]{1,160}\?)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def is_follow_up(text: str) -> bool:
+    """Return whether `text` continues an earlier question: "and on Windows?"."""
+    return bool(_CONTINUES.match(prose_of(text)))
+
+
+_MIN_REPORT_TERMS = 6
+_ADDRESSEE = lazy_pattern(
+    r"^@?(?!\w*(?:error|warning|exception)\b|(?:question|problem|issue|traceback|fatal|panic|help)\b)[a-z][\w-]{2,24}:\s",
+    re.IGNORECASE,
+)
+_SHORT_QUESTION = lazy_pattern(
+    r"(?:(?:but|and|so)\s+)?(?:how|why|where|what now|wtf|possible|any(?:one|body)?(?:\s+ideas?|\s+else)?|ideas?"
+    r"|thoughts|is that|right|help)\W*|\w+(?:\s\w+)?\?+",
+    re.IGNORECASE,
 )
 _SEEKS = lazy_pattern(
     r"""\b(?:
@@ -114,7 +228,6 @@ _REPORTS = lazy_pattern(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-
 _SOLVED = lazy_pattern(
     r"""\b(?:
       (?:it|that|this|everything|all)(?:['’]s)?\s+(?:now\s+)?(?:works?|worked|working|fixed|solved|did\s+it|helped)\b
@@ -124,22 +237,6 @@ _SOLVED = lazy_pattern(
     | no\s+longer\s+(?:crash|fail|hang)\w*
     | problem\s+solved | solved | fixed\s+(?:now|it)
     )""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_ADVISES = lazy_pattern(
-    r"""^(?:you\s+(?:can|could|should|need|have\s+to|must|might|may|want|just|would|will|don)|try\s|have\s+you\s+tried|just\s+\w+
-      |make\s+sure|check\s|i\s+(?:would|suggest|recommend|think|guess|believe|fixed|solved)|if\s+you\b|see\s|look\s+(?:at|in)
-      |(?:have|had|did|were|was|are)\s+you\b|do\s+you\s+(?!know|have|guys|support|offer)
-      |what\s+(?:\w+\s+){0,2}(?:are|do|did|were|have)\s+you\b|what(?:'s|\s+is)\s+your\b|can\s+you\s+(?:try|send|post|paste|run|check)
-      |could\s+you\s+(?:try|send|post|paste|run|check)|(?:it|that|this)\s+(?:works|worked)\s+for\s+me)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_SMALL_TALK = lazy_pattern(
-    r"""\b(?:how\s+(?:are|is|was)\s+(?:you|u|it\s+going|everyone|everybody|life|your|the\s+weekend)|what(?:['’]?s|\s+is)\s+up
-      |how\s+(?:have\s+you\s+been|do\s+you\s+do)|(?:any(?:body|one)|somebody|someone)\s+(?:here|there|around|awake|home|alive)\s*(?:\?|$)
-      |who(?:['’]?s|\s+is|\s+are)\s+(?:here|there|you|coming|going\s+to\s+the)|are\s+you\s+(?:a\s+bot|serious|kidding|real|there)
-      |can\s+i\s+ask|what\s+do\s+you\s+(?:think|mean|do)|where\s+are\s+you|what\s+a\s+\w+|who\s+cares|why\s+not|guess\s+what
-      |you\s+know\s+what|isn['’]t\s+it|right\s*\?|what\s+time|see\s+you|happy\s+\w+day)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _WISHES = lazy_pattern(
@@ -152,14 +249,37 @@ _REPLIES = lazy_pattern(
     r"|fair\s+enough|ignore\s+my|never\s*mind)\b",
     re.IGNORECASE,
 )
-_REMARKS = lazy_pattern(
-    r"\W*(?:unfortunately|sadly|luckily|fortunately|apparently|obviously|technically|basically|honestly|interesting(?:ly)?"
-    r"|speaking of|fyi|afaik|iirc|imo|imho|btw|lol|lmao|haha+"
-    r"|phew|yay|hooray|finally|ok(?:ay)?|rofl|wow|oh+|ah+|hm+|well|but|though|still|also|plus|or"
-    r"|and|so|then|maybe|perhaps|probably|cool|nice|great|good|cheers|welcome|done|just|like|it|that|this|they|he|she"
-    r"|there|these|those|same|which|what|who)\b",
-    re.IGNORECASE,
-)
+
+
+def is_question(text: str) -> bool:
+    """Return whether `text` asks for help or reports a problem, which thanks, chatter and advice to others do not."""
+    prose = prose_of(text)
+    addressee = _ADDRESSEE.match(prose)
+    if addressee:
+        prose = prose[addressee.end() :]
+    sentences = _sentences(prose)
+    if any(_is_asking(sentence) for sentence in sentences):
+        return True
+    # "possible?", "how", "any ideas" ask about the text before them.
+    if _SHORT_QUESTION.fullmatch(sentences[-1].strip()) and len(set(terms(prose))) >= _MIN_REPORT_TERMS:
+        return True
+    # A statement addressed to somebody by name, or one that replies, is help for them.
+    if addressee or _is_wish_or_reply(prose) or _SOLVED.search(prose) or any(map(_ADVISES.match, sentences)):
+        return False
+    return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
+
+
+def _is_wish_or_reply(prose: str) -> bool:
+    """Return True if a text states a wish or an opinion, or replies to somebody."""
+    return bool(_WISHES.search(prose) or _REPLIES.match(prose.lstrip("( ")))
+
+
+# Needs, reports of trouble, and keywords
+
+_MIN_KEYWORD_TERMS = 3
+_SECOND_PERSON = lazy_pattern(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
+_FIRST_PERSON = lazy_pattern(r"\b(?:i|i['’]?m|i['’]?ve|i['’]?d|my|mine|me|we|we['’]re|our|us|im|ive)\b", re.IGNORECASE)
+_ABOUT_THEMSELVES = lazy_pattern(r"\b(?:i|we|i['’]?m|i['’]?ve|i['’]?d|we['’]re|we['’]ve|im|ive)\b", re.IGNORECASE)
 _NEEDS = lazy_pattern(
     r"\b(?:wants?|needs?|trying|tried|should|must|has to|have to|would like|looking for|how)\b", re.IGNORECASE
 )
@@ -169,72 +289,24 @@ _TROUBLE = lazy_pattern(
     r"|warnings?|timeout|times out|unknown|locked|nothing happens)\b",
     re.IGNORECASE,
 )
+_ERROR = lazy_pattern(
+    r"\b\w*(?:Error|Exception|Warning)\b\s*:|\b(?:error|warning|fatal|panic|traceback)\b\s*[:(]|\b[45]\d\d\b",
+    re.IGNORECASE,
+)
+_REMARKS = lazy_pattern(
+    r"\W*(?:unfortunately|sadly|luckily|fortunately|apparently|obviously|technically|basically|honestly|interesting(?:ly)?"
+    r"|speaking of|fyi|afaik|iirc|imo|imho|btw|lol|lmao|haha+"
+    r"|phew|yay|hooray|finally|ok(?:ay)?|rofl|wow|oh+|ah+|hm+|well|but|though|still|also|plus|or"
+    r"|and|so|then|maybe|perhaps|probably|cool|nice|great|good|cheers|welcome|done|just|like|it|that|this|they|he|she"
+    r"|there|these|those|same|which|what|who)\b",
+    re.IGNORECASE,
+)
 _STATES = lazy_pattern(
     r"^\W*(?:the|an?|some|most|all)\b|\b(?:is|are|was|were|am|be|been|has|have|had|does|do|did|will|would|can|could|may|might|means?|seems?"
     r"|\w+['’](?:s|re|ve|ll|d|m))\b",
     re.IGNORECASE,
 )
 """Verbs of statements, and words that statements begin with."""
-_CONTINUES = lazy_pattern(
-    r"""(?:(?:ok(?:ay)?|thanks?|thank\s+you|great|cool|nice|hm+|oh|ah)[\s,.!]+)*
-        (?:(?:what|how)\s+about\b
-        |(?:and|but|or|so|then|also|same|even|only|on|for|with|in|without)\b[^?]{1,160}\?)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_ADDRESSEE = lazy_pattern(
-    r"^@?(?!\w*(?:error|warning|exception)\b|(?:question|problem|issue|traceback|fatal|panic|help)\b)[a-z][\w-]{2,24}:\s",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = lazy_pattern(r"\b(?:i|i['’]?m|i['’]?ve|i['’]?d|my|mine|me|we|we['’]re|our|us|im|ive)\b", re.IGNORECASE)
-_ABOUT_THEMSELVES = lazy_pattern(r"\b(?:i|we|i['’]?m|i['’]?ve|i['’]?d|we['’]re|we['’]ve|im|ive)\b", re.IGNORECASE)
-_SECOND_PERSON = lazy_pattern(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
-_ERROR = lazy_pattern(
-    r"\b\w*(?:Error|Exception|Warning)\b\s*:|\b(?:error|warning|fatal|panic|traceback)\b\s*[:(]|\b[45]\d\d\b",
-    re.IGNORECASE,
-)
-_SHORT_QUESTION = lazy_pattern(
-    r"(?:(?:but|and|so)\s+)?(?:how|why|where|what now|wtf|possible|any(?:one|body)?(?:\s+ideas?|\s+else)?|ideas?"
-    r"|thoughts|is that|right|help)\W*|\w+(?:\s\w+)?\?+",
-    re.IGNORECASE,
-)
-_MIN_REPORT_TERMS = 6
-_MIN_KEYWORD_TERMS = 3
-_MIN_SUBJECT_TERMS = 2
-_MIN_WORDS = 3
-_QUESTION_MARKS = ("?", "？", "؟", "՞")
-_UNFINISHED_ENDS = ("..", "…", ":", ",", ";", "-", "–", "—", "(", "：", "，", "、", "；", "،", "؛")
-_WORDS_THAT_ASK = lazy_pattern(
-    r"""(?:^|[,:]\s*)(?:
-      (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich
-        |wei(?:ß|ss)\s+jemand|hat\s+jemand)
-    | (?:c[oó]mo|por\s*qu[eé]|qu[eé]\s+\w+|cu[aá]l(?:es)?|d[oó]nde|cu[aá]ndo|se\s+puede
-        |hay\s+(?:alguna|forma|manera)|alguien\s+sabe)
-    | (?:comment|pourquoi|quel(?:le)?s?|o[uù]|quand|est[\s-]ce\s+qu\w*|c['’]est\s+quoi|y\s+a[\s-]t[\s-]il
-        |quelqu['’]un\s+sait)
-    | (?:como|por\s*que|qual|quais|onde|quando|d[aá]\s+para|tem\s+como|algu[eé]m\s+sabe)
-    | (?:как|почему|зачем|где|когда|какой|какая|какие|можно\s+ли|есть\s+ли|кто[\s-]нибудь|подскажите|что\s+делать)
-    )(?!\w)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-# In Chinese, `A不A` asks yes or no: 会不会, 是不是, 可不可以.
-_CHARACTERS_THAT_ASK = lazy_pattern(
-    r"怎么|怎麼|怎样|怎樣|如何|为什么|為什麼|什么|什麼|为啥|啥|咋|多少|哪里|哪裡|哪个|哪個|哪些|是否|能否|可否|(?P<a>[^\W不])不(?P=a)"
-    r"|可以.{0,20}吗|有没有|有沒有|[吗嗎呢]\s*$|どう|なぜ|何故|どこ|どれ|何を|ですか|ますか|でしょうか|方法|어떻게|왜|어디|무엇|나요|까요|อย่างไร|ทำไม|ยังไง"
-)
-_ALPHABETIC = lazy_pattern(r"[a-zа-яёà-ÿ]", re.IGNORECASE)
-_UNSPACED = lazy_pattern(r"[\u0e01-\u0e3a\u3041-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_WORD = lazy_pattern(r"[^\W_]+")
-
-
-def words_to_search(text: str) -> str:
-    """Return the words to search for: without greeting, placeholders of attachments, names of people and addresses."""
-    return without_greeting(_ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(EARLIER_QUESTION, ""))).strip())
-
-
-def current_question(text: str) -> str:
-    """Return the current question, without earlier ones, attachment placeholders and names of people."""
-    lines = (line for line in text.split("\n") if not line.startswith(EARLIER_QUESTION))
-    return _NOISE.sub(" ", "\n".join(lines)).strip()
 
 
 def may_ask(text: str) -> bool:
@@ -257,6 +329,9 @@ def may_ask(text: str) -> bool:
     return wants or not (_STATES.search(prose) or _ABOUT_THEMSELVES.search(prose))
 
 
+_MIN_SUBJECT_TERMS = 2
+
+
 def asks_for_something(text: str) -> bool:
     """Return whether a message to the bot has a subject, if only in keywords: it is neither thanks nor a greeting."""
     sentences = _sentences(prose_of(text))
@@ -265,22 +340,7 @@ def asks_for_something(text: str) -> bool:
     return len(set(terms(words_to_search(" ".join(sentences))))) >= _MIN_SUBJECT_TERMS
 
 
-def is_question(text: str) -> bool:
-    """Return whether `text` asks for help or reports a problem, which thanks, chatter and advice to others do not."""
-    prose = prose_of(text)
-    addressee = _ADDRESSEE.match(prose)
-    if addressee:
-        prose = prose[addressee.end() :]
-    sentences = _sentences(prose)
-    if any(_is_asking(sentence) for sentence in sentences):
-        return True
-    # "possible?", "how", "any ideas" ask about the text before them.
-    if _SHORT_QUESTION.fullmatch(sentences[-1].strip()) and len(set(terms(prose))) >= _MIN_REPORT_TERMS:
-        return True
-    # A statement addressed to somebody by name, or one that replies, is help for them.
-    if addressee or _is_wish_or_reply(prose) or _SOLVED.search(prose) or any(map(_ADVISES.match, sentences)):
-        return False
-    return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
+_UNFINISHED_ENDS = ("..", "…", ":", ",", ";", "-", "–", "—", "(", "：", "，", "、", "；", "،", "؛")
 
 
 def looks_finished(text: str) -> bool:
@@ -298,48 +358,7 @@ def looks_finished(text: str) -> bool:
     return bool(sentences) and _is_asking(_GREETING.sub("", sentences[-1]))
 
 
-def asking_sentences(text: str) -> tuple[list[str], list[str]]:
-    """Return the sentences of `text` that ask, and all others, including links, code and quotations."""
-    asking: list[str] = []
-    others: list[str] = []
-    for sentence in filter(str.strip, SENTENCE_END.split(text)):
-        (asking if _is_asking(_GREETING.sub("", prose_of(sentence))) else others).append(sentence)
-    return asking, others
-
-
-def is_follow_up(text: str) -> bool:
-    """Return whether `text` continues an earlier question: "and on Windows?"."""
-    return bool(_CONTINUES.match(prose_of(text)))
-
-
-def _is_wish_or_reply(prose: str) -> bool:
-    """Return True if a text states a wish, an opinion, or replies to somebody."""
-    return bool(_WISHES.search(prose) or _REPLIES.match(prose.lstrip("( ")))
-
-
-def prose_of(text: str) -> str:
-    """Return `text` with an "x" in the place of each piece of code, link and quotation."""
-    return _NOT_PROSE.sub(" x ", text).strip()
-
-
-def _sentences(prose: str) -> list[str]:
-    """Return the sentences without the greetings that they open with."""
-    return [_GREETING.sub("", sentence.strip()) for sentence in SENTENCE_END.split(prose)]
-
-
-def _is_asking(sentence: str) -> bool:
-    if _CHARACTERS_THAT_ASK.search(sentence):
-        return True
-    # Scripts without blanks have no words to count: a question mark at the end is enough.
-    if sentence.endswith(_QUESTION_MARKS) and (_UNSPACED.search(sentence) or not _ALPHABETIC.search(sentence)):
-        return True
-    if not _ALPHABETIC.search(sentence):
-        return False
-    if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence) or len(_WORD.findall(sentence)) < _MIN_WORDS:
-        return False
-    asked = sentence.endswith(_QUESTION_MARKS) or "¿" in sentence or bool(_WORDS_THAT_ASK.search(sentence))
-    return asked or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))
-
+# Questions for everybody
 
 OPENING = r"^\W{0,9}(?:(?:and|but|so|also|ok|please|well)\W{1,9})?"
 AUXILIARY = (
@@ -514,6 +533,7 @@ def _counted_things(question: str) -> frozenset[str]:
 
 
 def meets(text: str, required: Requirements) -> bool:
+    """Return whether a text has what is required."""
     if not all(figure.search(text) for figure in required.figures):
         return False
     lower = text.lower()
