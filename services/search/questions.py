@@ -88,7 +88,7 @@ def _sentences(prose: str) -> list[str]:
 # Questions
 
 _MIN_WORDS = 3
-_QUESTION_MARKS = ("?", "？", "؟", "՞")
+QUESTION_MARKS = ("?", "？", "؟", "՞")
 _ASKS = lazy_pattern(
     r"""^(?:
       how\s+(?:do|does|did|can|could|to|should|would|come|much|many|long|often|big|is|are|am|will)\b
@@ -152,13 +152,13 @@ def _is_asking(sentence: str) -> bool:
     if _CHARACTERS_THAT_ASK.search(sentence):
         return True
     # Scripts without blanks have no words to count: a question mark at the end is enough.
-    if sentence.endswith(_QUESTION_MARKS) and (_UNSPACED.search(sentence) or not _ALPHABETIC.search(sentence)):
+    if sentence.endswith(QUESTION_MARKS) and (_UNSPACED.search(sentence) or not _ALPHABETIC.search(sentence)):
         return True
     if not _ALPHABETIC.search(sentence):
         return False
     if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence) or len(_WORD.findall(sentence)) < _MIN_WORDS:
         return False
-    asked = sentence.endswith(_QUESTION_MARKS) or "¿" in sentence or bool(_WORDS_THAT_ASK.search(sentence))
+    asked = sentence.endswith(QUESTION_MARKS) or "¿" in sentence or bool(_WORDS_THAT_ASK.search(sentence))
     return asked or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))
 
 
@@ -352,7 +352,7 @@ def looks_finished(text: str) -> bool:
     said = text.rstrip()
     if said.endswith(_UNFINISHED_ENDS) or said.count("```") % 2 or not _WORD.search(_GREETING.sub("", prose_of(said))):
         return False
-    if said.endswith(_QUESTION_MARKS):
+    if said.endswith(QUESTION_MARKS):
         return is_question(said) or is_follow_up(said) or asks_for_something(said)
     sentences = [each for sentence in SENTENCE_END.split(prose_of(said)) if (each := sentence.strip()) not in {"", "x"}]
     return bool(sentences) and _is_asking(_GREETING.sub("", sentences[-1]))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from services import lazy_pattern
-from services.search.questions import asking_sentences, is_question, words_to_search
+from services.search.questions import QUESTION_MARKS, asking_sentences, is_question, words_to_search
 from services.search.tokenizer import terms
 
 # Statements
@@ -29,7 +29,6 @@ _LINK_OR_CODE = lazy_pattern(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$#] ?\S", re.
 _ADDRESS = lazy_pattern(r"<?https?://\S+")
 _BLANK_LINES = lazy_pattern(r"\n{3,}")
 _FILE = lazy_pattern(r"^\[(?:image|file): ", re.MULTILINE)
-_QUESTION_MARKS = ("?", "？", "؟", "՞")
 _CLOSING_MARKS = " )\"'*_~"
 
 
@@ -236,7 +235,7 @@ def is_statement(sentence: str) -> bool:
     rest = _OPENING.sub("", _without_addressee(whole), count=1).strip()
     if not _ANY_WORD.search(rest):
         return False
-    if whole.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS) or _ASKS_BACK.match(rest):
+    if whole.rstrip(_CLOSING_MARKS).endswith(QUESTION_MARKS) or _ASKS_BACK.match(rest):
         return False
     return not any(pattern.match(each) for pattern in (_PLACEHOLDER, _COURTESY) for each in (whole, rest))
 
@@ -248,7 +247,8 @@ def statements(text: str) -> str:
     A line loses the other sentences at both ends: what is quoted is the whole text.
     """
     parts = _split_code(text)
-    prose = [_statements_of_lines(each) for each in parts[::2]]
+    stated = [map(_statements_of_line, each.split("\n")) for each in parts[::2]]
+    prose = ["\n".join(line for line in lines if line is not None) for lines in stated]
     if _says_words(parts[::2]) and not _says_words(prose):
         return ""
     parts[::2] = prose
@@ -300,10 +300,6 @@ def _split_code(text: str) -> list[str]:
 def _says_words(prose: Iterable[str]) -> bool:
     lines = (line.strip() for each in prose for line in each.split("\n"))
     return any(line and not _ADDRESS.fullmatch(line) for line in lines)
-
-
-def _statements_of_lines(prose: str) -> str:
-    return "\n".join(line for line in map(_statements_of_line, prose.split("\n")) if line is not None)
 
 
 def _statements_of_line(line: str) -> str | None:
@@ -430,7 +426,6 @@ _HARMS = _any(
 _REFERENCES = frozenset({"that", "this", "these", "those", "it", "they", "them", "you", "your"})
 _FIRST_WORDS = 5
 """In so many words at the beginning, a sentence refers to what it is about, or says that it adds something."""
-_LETTERS = lazy_pattern(r"[^\W_]+")
 _AGREES = lazy_pattern(
     r"(?<!\w)(?:yes|yep|yeah|yup|right|exactly|correct|indeed|agreed|true|same(?:\s(?:here|for\sme))?|me\stoo|ok(?:ay)?|a+h+|oh+|i\ssee"
     r"|got\sit|gotcha|understood|(?:that\s)?makes\ssense|good\s(?:to\sknow|answer|one|point|catch)|will\s(?:do|try)|done|this|that|nice|cool|great"
@@ -546,11 +541,11 @@ def _adds(text: str) -> bool:
 
 
 def _first_words(text: str) -> list[str]:
-    return [found[0].lower() for found in itertools.islice(_LETTERS.finditer(text), _FIRST_WORDS)]
+    return [found[0].lower() for found in itertools.islice(_WORD.finditer(text), _FIRST_WORDS)]
 
 
 def _only_agrees(text: str) -> bool:
-    return _LETTERS.search(_AGREES.sub(" ", text)) is None
+    return _WORD.search(_AGREES.sub(" ", text)) is None
 
 
 def _contradicts(text: str) -> bool:
