@@ -20,13 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from benchmarks.evaluation.asking import prepared, replayed
 from benchmarks.evaluation.judging import Line
-from benchmarks.evaluation.questions import BOT, CHANNEL, GUILD, line
+from benchmarks.evaluation.questions import BOT, CHANNEL, GUILD, line, message_of
 from benchmarks.verdicts import verdict
-from model.messages import DISCORD_EPOCH_MS
 
 COURSES = ("data-engineering-zoomcamp", "machine-learning-zoomcamp")
 TEAM = "777"
@@ -101,8 +99,8 @@ def record(entries: Sequence[Entry], asked: Sequence[Asked], path: Path, *, addr
     at = _BEGIN
     for number, entry in enumerate(entries):
         at += _BETWEEN
-        question = _message(at, {"id": str(10_000 + number), "username": f"student{number}"}, entry.question)
-        answer = _message(at + _UNTIL_ANSWERED, {"id": TEAM, "username": "teacher"}, entry.answer)
+        question = message_of(at, {"id": str(10_000 + number), "username": f"student{number}"}, entry.question)
+        answer = message_of(at + _UNTIL_ANSWERED, {"id": TEAM, "username": "teacher"}, entry.answer)
         answer |= {
             "type": 19,
             "message_reference": {"message_id": question["id"], "channel_id": CHANNEL, "guild_id": GUILD},
@@ -114,7 +112,7 @@ def record(entries: Sequence[Entry], asked: Sequence[Asked], path: Path, *, addr
     by_message: dict[str, Asked] = {}
     for number, each in enumerate(asked):
         at += _BETWEEN
-        message = _message(at, {"id": str(20_000 + number), "username": f"asker{number}"}, each.text)
+        message = message_of(at, {"id": str(20_000 + number), "username": f"asker{number}"}, each.text)
         if addressed:
             message |= {"content": f"<@{BOT}> {each.text}", "mentions": [bot]}
         by_message[message["id"]] = each
@@ -168,17 +166,6 @@ _TELLING, _COMPARED = 12, 40
 
 def _squeezed(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
-
-
-def _message(at: datetime, author: Mapping[str, str], text: str) -> dict[str, Any]:
-    return {
-        "id": str((round(at.timestamp() * 1000) - DISCORD_EPOCH_MS) << 22),
-        "type": 0,
-        "guild_id": GUILD,
-        "channel_id": CHANNEL,
-        "author": author,
-        "content": text,
-    }
 
 
 def evaluated(

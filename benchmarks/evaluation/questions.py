@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from clock import rfc3339
 from model.messages import DISCORD_EPOCH_MS
@@ -65,18 +66,10 @@ def record(questions: Sequence[Question], path: Path, *, addressed: bool) -> dic
         author = {"id": str(_FIRST_ASKER + number), "username": f"asker{number}"}
         for place, text in enumerate(question.messages):
             at = _BEGIN + (number + 1) * _BETWEEN_QUESTIONS + place * _BETWEEN_MESSAGES
-            message_id = str((round(at.timestamp() * 1000) - DISCORD_EPOCH_MS) << 22)
-            asked[message_id] = question.id
             mentions = [bot] if addressed and not place else []
-            said = {
-                "id": message_id,
-                "type": 0,
-                "guild_id": GUILD,
-                "channel_id": CHANNEL,
-                "author": author,
-                "content": f"<@{BOT}> {text}" if mentions else text,
-                "mentions": mentions,
-            }
+            said = message_of(at, author, f"<@{BOT}> {text}" if mentions else text)
+            asked[said["id"]] = question.id
+            said["mentions"] = mentions
             lines.append(line(at, "MESSAGE_CREATE", said))
     path.write_text("".join(lines), encoding="utf-8")
     return asked
@@ -84,3 +77,15 @@ def record(questions: Sequence[Question], path: Path, *, addressed: bool) -> dic
 
 def line(at: datetime, kind: str, payload: Mapping[str, object]) -> str:
     return json.dumps({"at": rfc3339(at.timestamp()), "t": kind, "d": payload}) + "\n"
+
+
+def message_of(at: datetime, author: Mapping[str, str], text: str) -> dict[str, Any]:
+    """Return a message in the channel, as Discord sends it."""
+    return {
+        "id": str((round(at.timestamp() * 1000) - DISCORD_EPOCH_MS) << 22),
+        "type": 0,
+        "guild_id": GUILD,
+        "channel_id": CHANNEL,
+        "author": author,
+        "content": text,
+    }
