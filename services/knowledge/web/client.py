@@ -16,7 +16,7 @@ from yarl import URL
 
 import clock
 from model.processes import VERSION
-from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, check_allowed, check_url, host_key
+from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, check_allowed, check_url, host_key, parse_url
 from services.knowledge.web_interface import FetchFailed, FetchTimedOut, NotModified
 
 MAX_REDIRECTS = 5
@@ -105,7 +105,7 @@ def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
     """
     location = answer.headers.get("Location", "")
     try:
-        url = answer.url.join(URL(location)).with_fragment(None)
+        url = answer.url.join(parse_url(location)).with_fragment(None)
     except ValueError:
         raise FetchFailed("it redirects to something that is no URL") from None
     if not location:

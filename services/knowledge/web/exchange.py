@@ -38,6 +38,9 @@ _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:]+(?:\.\d{1,3}){3}|[0-9a-f:]+")
 """A host name after IDNA, or an IPv6 address without a zone, which may end with an IPv4 address, as Python 3.13 writes
 it.
 """
+_AUTHORITY = re.compile(r"(?:[a-z][a-z0-9+.-]{0,20}:)?//([^/?#]*)", re.IGNORECASE)
+_MAX_AUTHORITY_CHARS = 300
+"""A name has 253 characters at most (RFC 1035), and a port."""
 
 
 def check_url(text: str, private_hosts: Collection[str]) -> URL:
@@ -51,10 +54,20 @@ def check_url(text: str, private_hosts: Collection[str]) -> URL:
     """
     try:
         # Without surrogates, which no address can hold and not every parser rejects.
-        url = URL(text.encode().decode()).with_fragment(None)
+        url = parse_url(text.encode().decode()).with_fragment(None)
     except ValueError:
         raise FetchFailed("it is not a valid URL") from None
     return check_allowed(url, private_hosts)
+
+
+def parse_url(text: str) -> URL:
+    """Parse a URL, or a part of one. Raises ValueError: it is none, or its host is longer than names may be. To encode
+    one of a thousand characters of other alphabets (IDNA) takes a second.
+    """
+    authority = _AUTHORITY.match(text)
+    if authority and len(authority[1]) > _MAX_AUTHORITY_CHARS:
+        raise ValueError("its host is too long")
+    return URL(text)
 
 
 def check_allowed(url: URL, private_hosts: Collection[str]) -> URL:

@@ -5,8 +5,11 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from yarl import URL
 
-from services.knowledge.web.exchange import check_url
+from services.knowledge.web import exchange
+from services.knowledge.web.client import next_url
+from services.knowledge.web.exchange import Answer, check_url
 from services.knowledge.web_interface import FetchFailed
 
 
@@ -80,3 +83,13 @@ def test_hosts_of_ones_own_are_let_through_and_no_others() -> None:
 def test_whatever_stands_in_the_list_is_taken_or_refused(url: str) -> None:
     with contextlib.suppress(FetchFailed):
         assert check_url(url, ()).scheme in {"http", "https"}
+
+
+@pytest.mark.parametrize("start", ["https://", "//", "HTTP://user@"])
+def test_a_host_that_is_longer_than_names_may_be_is_never_encoded(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To encode 2,700 Chinese characters takes a second, in which nobody is answered."""
+    monkeypatch.setattr(exchange, "URL", pytest.fail)
+    with pytest.raises(FetchFailed, match="not a valid URL"):
+        check_url(f"{start}{'中' * 2_700}/", ())
+    with pytest.raises(FetchFailed, match="no URL"):
+        next_url(Answer(URL("https://mill.example/"), 302, {"Location": f"{start}{'中' * 2_700}"}, b""), ())
