@@ -208,7 +208,7 @@ _STYLED = (*range(0x2070, 0x2150), *range(0x2460, 0x2500), *range(0xFF01, 0xFF5F
 
 
 @lru_cache(maxsize=4)
-def _marker_pattern(marker: str) -> re.Pattern[str]:
+def marker_pattern(marker: str) -> re.Pattern[str]:
     """Return the pattern of a marker in any case, width and style, with invisible characters in it.
 
     To normalise each text instead takes a hundred times as long: each new message has this asked of a hundred others.
@@ -272,7 +272,7 @@ class RunState:
         """Return True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
         the opt-out marker in any case, width and style, and whatever invisible stands in it.
         """
-        return author_id in self.opt_outs or _marker_pattern(self.opt_out_marker).search(text) is not None
+        return author_id in self.opt_outs or marker_pattern(self.opt_out_marker).search(text) is not None
 
     def is_withheld(self, message: Message) -> bool:
         """Like `is_opted_out`, for a message; also True for the messages of `forget_messages`."""
