@@ -1,15 +1,13 @@
-"""The configuration files: read and merged with the environment, checked as a whole, and edited by `--init`."""
+"""The configuration files: read, merged with the environment, and checked as a whole."""
 
 from __future__ import annotations
 
-import copy
 import io
 import ipaddress
 import itertools
 import json
 import os
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +64,7 @@ class ConfigDraft:
         words = tuple(path)
         at = self.values
         for depth, word in enumerate(words[:-1], start=1):
-            name = _find_name(at, word)
+            name = find_name(at, word)
             below: object = at.get(name)
             if below is None or _is_shorthand(words[:depth], below):
                 below = None
@@ -76,34 +74,32 @@ class ConfigDraft:
             # A copy: YAML lets two keys share one mapping.
             at[name] = dict(cast("dict[Any, Any]", below)) if below else {}
             at = at[name]
-        at[_find_name(at, words[-1])] = value
+        at[find_name(at, words[-1])] = value
         for old in [known for known in self.origins if known[: len(words)] == words]:
             del self.origins[old]
         self.origins[words] = origin
 
     def merge(self, other: ConfigDraft, path: tuple[str, ...] = ()) -> None:
         """Override values with those of `other` at `path`, key by key; values other than mappings as a whole."""
-        overriding: Mapping[Any, Any] = _value_at(other.values, path)
+        overriding: Mapping[Any, Any] = value_at(other.values, path)
         for name, value in overriding.items():
             words = (*path, str(name))
             if value is None and _is_section(words):
                 continue  # it has only comments
-            if len(words) < MAX_DEPTH and all(
-                isinstance(_value_at(each.values, words), dict) for each in (self, other)
-            ):
+            if len(words) < MAX_DEPTH and all(isinstance(value_at(each.values, words), dict) for each in (self, other)):
                 self.merge(other, words)
                 continue
             self.put(words, value, other.where(words))
             self.origins |= {known: where for known, where in other.origins.items() if known[: len(words)] == words}
 
 
-def _value_at(values: Any, path: Sequence[str]) -> Any:
+def value_at(values: Any, path: Sequence[str]) -> Any:
     """Return the value at `path`; None if it is not set."""
     for word in path:
         if not isinstance(values, dict):
             return None
         mapping = cast("dict[Any, Any]", values)
-        values = mapping.get(_find_name(mapping, word))
+        values = mapping.get(find_name(mapping, word))
     return values
 
 
@@ -118,7 +114,7 @@ def _is_shorthand(path: tuple[str, ...], value: object) -> bool:
     return isinstance(value, str) and key is not None and key.section is not None and key.nullable
 
 
-def _find_name(mapping: dict[Any, Any], word: str) -> Any:
+def find_name(mapping: dict[Any, Any], word: str) -> Any:
     """Return the key of `mapping` whose text is `word`: YAML makes numbers of ids."""
     return next((key for key in mapping if str(key) == word), word)
 
@@ -266,6 +262,27 @@ def config_files(path: Path) -> list[Path]:
     return [path, local_file(path), path.with_name(".env")]
 
 
+_RECORDS = ("state", "team-knowledge", "evidence", "runbooks", "documents", "llm-recordings")
+"""The folders below a data folder that contain messages of people."""
+
+
+def problems_between_keys(settings: Settings, where: Where) -> Iterator[Problem]:
+    """Report the keys that do not go together. `settings`: with resolved paths; `where`: gives the line of a key."""
+    yield from _dashboard_problems(settings, where)
+    yield from _shared_path_problems(settings, where)
+    yield from _record_problems(settings, where)
+    yield from _approval_problems(settings, where)
+
+
+def _problem(path: tuple[str, ...], text: str, where: Where) -> Problem:
+    return Problem(where(path), dotted(path), text)
+
+
+def _section_of(guild_id: int | None) -> tuple[str, ...]:
+    """Return the path of the keys of a server; empty: those of all servers without their own."""
+    return () if guild_id is None else ("guilds", str(guild_id))
+
+
 class _OwnedPath(NamedTuple):
     """A path of knowledge. `key`: the setting; `path`: with symlinks followed; `name`: for the operator."""
 
@@ -274,88 +291,76 @@ class _OwnedPath(NamedTuple):
     name: str
 
 
-def path_problems(settings: Settings, where: Where) -> Iterator[Problem]:
-    """Report overlapping paths: of two servers, as knowledge of both would be used in both; and of documents and
-    records of people. `settings`: with resolved paths; `where`: gives the line of a key.
-    """
-    servers = [
-        _owned_paths(server, "" if guild_id is None else str(guild_id)) for guild_id, server in settings.servers.items()
-    ]
+def _shared_path_problems(settings: Settings, where: Where) -> Iterator[Problem]:
+    """Report overlapping paths of two servers, as knowledge of both would be used in both."""
+    servers = [_owned_paths(server, guild_id) for guild_id, server in settings.servers.items()]
     for ones, others in itertools.combinations(servers, 2):
-        pairs = (pair for pair in itertools.product(ones, others) if _overlap(pair[0].path, pair[1].path))
-        for pair in itertools.islice(pairs, 1):
+        pairs = itertools.product(ones, others)
+        pair = next((pair for pair in pairs if _overlap(pair[0].path, pair[1].path)), None)
+        if pair is not None:
             # The longest key is the nearest to the one that the operator wrote for a server.
             first, second = sorted(pair, key=lambda owned: -len(owned.key))
             text = f"{first.name} must lie apart from {second.name}: what is in both would be told in both"
-            yield Problem(where(first.key), dotted(first.key), f"{text}; name another place")
-    yield from _record_problems(settings, where)
+            yield _problem(first.key, f"{text}; name another place", where)
 
 
-_RECORDS = ("state", "team-knowledge", "evidence", "runbooks", "documents", "llm-recordings")
-"""The folders below a data folder that contain messages of people."""
+def _owned_paths(settings: Settings, guild_id: int | None) -> list[_OwnedPath]:
+    kb, section, paths = settings.kb, _section_of(guild_id), list[_OwnedPath]()
+    if guild_id is not None:
+        folder = settings.app.data_dir
+        name = f"{folder.parent.name}/{folder.name} below app.data_dir"
+        paths.append(_OwnedPath(section, os.path.realpath(folder), name))
+    named = [("sources_dir", folder) for folder in kb.document_folders]
+    for name, path in (*named, ("links_file_path", kb.links_file_path)):
+        key = (*section, "kb", name)
+        paths.append(_OwnedPath(key, os.path.realpath(path), dotted(key)))
+    return paths
 
 
 def _record_problems(settings: Settings, where: Where) -> Iterator[Problem]:
     """Report each folder of documents that contains, or lies in, records of people."""
-    servers = list(settings.servers.items())
-    paths = [path for _, each in servers for path in (each.kb.team_raw_dir, each.kb.team_topics_dir)]
-    paths += [each.app.data_dir / name for _, each in servers for name in _RECORDS]
+    servers = settings.servers
+    paths = [path for each in servers.values() for path in (each.kb.team_raw_dir, each.kb.team_topics_dir)]
+    paths += [each.app.data_dir / name for each in servers.values() for name in _RECORDS]
     records = list(map(os.path.realpath, paths))
-    for guild_id, server in servers:
-        key = ("kb", "sources_dir") if guild_id is None else ("guilds", str(guild_id), "kb", "sources_dir")
+    for guild_id, server in servers.items():
+        key = (*_section_of(guild_id), "kb", "sources_dir")
         documents = list(map(os.path.realpath, server.kb.document_folders))
         record = next((path for path in records for each in documents if _overlap(each, path)), None)
         if record is not None:
             text = f"{dotted(key)} must lie apart from {record}: what people wrote would be told as documentation"
-            yield Problem(where(key), dotted(key), f"{text}; name another place")
-
-
-def _owned_paths(settings: Settings, guild_id: str = "") -> list[_OwnedPath]:
-    kb, above = settings.kb, ("guilds", guild_id, "kb") if guild_id else ("kb",)
-    paths = [
-        _OwnedPath((*above, name), os.path.realpath(path), dotted((*above, name)))
-        for name, path in (
-            *(("sources_dir", folder) for folder in kb.document_folders),
-            ("links_file_path", kb.links_file_path),
-        )
-    ]
-    if guild_id:
-        folder = settings.app.data_dir
-        name = f"{folder.parent.name}/{folder.name} below app.data_dir"
-        paths.insert(0, _OwnedPath(("guilds", guild_id), os.path.realpath(folder), name))
-    return paths
+            yield _problem(key, f"{text}; name another place", where)
 
 
 def _overlap(one: str, other: str) -> bool:
     return f"{one}/".startswith(f"{other.removesuffix('/')}/") or f"{other}/".startswith(f"{one.removesuffix('/')}/")
 
 
-def dashboard_problems(settings: Settings, where: Where) -> Iterator[Problem]:
-    """Report a dashboard that nobody could open, or everybody, or two in one name. `where`: gives the line of a key."""
+def _dashboard_problems(settings: Settings, where: Where) -> Iterator[Problem]:
+    """Report a dashboard that nobody could open, or everybody, or two in one name."""
     host, owners = settings.metrics.host, dict[str, str]()
     tokens = {"token": settings.dashboard.token}
     tokens |= {f"operators.{name}.token": each.token for name, each in settings.dashboard.operators.items()}
     for key, token in tokens.items():
         first = owners.setdefault(token.get_secret_value(), key)
         if first != key:
-            path = ("dashboard", *key.split("."))
-            text = f"{dotted(path)} is the same as dashboard.{first}: give each a token of its own"
-            yield Problem(where(path), dotted(path), text)
+            text = f"dashboard.{key} is the same as dashboard.{first}: give each a token of its own"
+            yield _problem(("dashboard", *key.split(".")), text, where)
     if not settings.dashboard.enabled:
         return
     if not settings.metrics.port:
         text = "dashboard.enabled is true, but metrics.port is 0: set metrics.port, such as 9090, which serves both"
-        yield Problem(where(("dashboard", "enabled")), "dashboard.enabled", text)
-    elif not is_loopback(host) and not settings.dashboard.has_login:
+        yield _problem(("dashboard", "enabled"), text, where)
+    elif not _is_loopback(host) and not settings.dashboard.has_login:
         remedy = "set dashboard.token, or metrics.host to 127.0.0.1"
         text = f"metrics.host is {host}, where others reach the dashboard: {remedy}"
         yield Problem(where(("metrics", "host")), "dashboard.token", text)
 
 
-def approval_problems(settings: Settings, where: Where) -> Iterator[Problem]:
-    """Report answers that would wait for approval where nobody is shown them. `where`: gives the line of a key."""
+def _approval_problems(settings: Settings, where: Where) -> Iterator[Problem]:
+    """Report answers that would wait for approval where nobody is shown them."""
     for guild_id, server in settings.servers.items():
-        section = () if guild_id is None else ("guilds", str(guild_id))
+        section = _section_of(guild_id)
         modes = {(*section, "ai_response", "approval"): server.ai_response.approval}
         for channel_id, channel in server.discord.channels.items():
             modes[(*section, "discord", "channels", str(channel_id), "approval")] = channel.approval or "off"
@@ -371,7 +376,7 @@ def approval_problems(settings: Settings, where: Where) -> Iterator[Problem]:
             return
 
 
-def is_loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Return True if only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -504,8 +509,7 @@ def load(
     except ValidationError as error:
         problems += problems_of(error, draft.where)
     else:
-        problems += [*dashboard_problems(settings, draft.where), *path_problems(settings, draft.where)]
-        problems += approval_problems(settings, draft.where)
+        problems += problems_between_keys(settings, draft.where)
     # Raised outside of the handler, so that Pydantic's error, which contains all values, is not chained.
     if settings is None or problems:
         raise SettingsError(summarise(problems))
@@ -532,7 +536,7 @@ def _read_all(path: Path, environ: Mapping[str, str] | None) -> tuple[ConfigDraf
 
 def _partial_models(draft: ConfigDraft) -> dict[tuple[str, ...], dict[str, str]]:
     models = [key.path for key in all_keys() if key.section is LLMSettings]
-    return {path: values for path in models if (values := _partial_model(_value_at(draft.values, path)))}
+    return {path: values for path in models if (values := _partial_model(value_at(draft.values, path)))}
 
 
 def _partial_model(model: object) -> dict[str, str]:
@@ -562,122 +566,3 @@ def discord_token(settings: Settings) -> str:
     if not fits_in_header(token):
         raise SettingsError(f"discord.token holds blanks or letters that no token has: {remedy}")
     return token
-
-
-KeyPath = tuple[str, ...]
-WIDTH = 110
-INDENT = "  "
-_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
-"""Escapes of characters that are line breaks in YAML, but not in JSON."""
-
-
-def edit_yaml(text: str, changes: Mapping[KeyPath, object]) -> str:
-    """Return the text of a YAML file with changed values, by the paths of their keys. Each new key gets a comment.
-
-    `text`: a mapping of sections, or empty. A file that cannot be edited in place (a mapping in braces, an alias) is
-    written anew.
-    """
-    for path, value in changes.items():
-        wanted = _set_value(yaml.safe_load(text), path, value)
-        edited = _edit_lines(text, path, wanted)
-        # PyYAML does not read some Unicode line breaks as it writes them.
-        escaped = yaml.safe_dump(wanted, sort_keys=False)
-        forms = (edited, yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True))
-        text = next((each for each in forms if _parses_to(each, wanted)), escaped)
-    return text
-
-
-def edit_dotenv(text: str, changes: Mapping[KeyPath, str | None]) -> str:
-    """Return the text of a .env file with changed values. None: remove the variables at and below this path."""
-    pieces: list[str] = []
-    left = {path: value for path, value in changes.items() if value is not None}
-    for binding in parse_stream(io.StringIO(text)):
-        path, whole = path_of(binding.key or ""), binding.original.string
-        if path is None or not (path in changes or _is_unset(path, changes)):
-            pieces.append(whole)
-        elif path in left:
-            before = whole[: len(whole) - len(whole.lstrip())]
-            pieces.append(before + _assignment(path, left.pop(path)))
-    kept = "".join(pieces)
-    if left and kept and not kept.endswith("\n"):
-        kept += "\n"
-    return kept + "".join(_assignment(path, value) for path, value in left.items())
-
-
-def _is_unset(path: KeyPath, changes: Mapping[KeyPath, str | None]) -> bool:
-    return any(value is None and path[: len(each)] == each for each, value in changes.items())
-
-
-def _assignment(path: KeyPath, value: str) -> str:
-    bare = value and value[0] not in "'\"" and value.isprintable() and not any(letter.isspace() for letter in value)
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    written = value if bare else f"'{escaped}'"
-    return f"{variable_name(path)}={written}\n"
-
-
-def _set_value(values: Any, path: KeyPath, value: object) -> Any:
-    """Return a copy of `values` with `value` at `path`."""
-    if not path:
-        return value
-    mapping = copy.deepcopy(cast("dict[Any, Any]", values)) if isinstance(values, dict) else {}
-    name = next((key for key in mapping if str(key) == path[0]), path[0])
-    mapping[name] = _set_value(mapping.get(name), path[1:], value)
-    return mapping
-
-
-def _parses_to(text: str, wanted: object) -> bool:
-    try:
-        return bool(yaml.safe_load(text) == wanted)
-    except YAML_ERRORS:
-        return False
-
-
-def _edit_lines(text: str, path: KeyPath, wanted: Any) -> str:
-    """Edit the lines of one key in place. Valid only if the key has separate lines, which the caller checks."""
-    root: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
-    at, depth = root, 0
-    while isinstance(at, yaml.MappingNode) and at.value:
-        entry = next(((name, value) for name, value in at.value if name.value == path[depth]), None)
-        if entry is None:
-            last = at.value[-1][1]
-            indent = " " * at.value[0][0].start_mark.column
-            return _insert_below(text, _value_end(text, last), "\n".join(_key_lines(path[: depth + 1], wanted, indent)))
-        name, at = entry
-        depth += 1
-        if depth == len(path) or not isinstance(at, yaml.MappingNode) or at.flow_style or not at.value:
-            lines = "\n".join(_key_lines(path[:depth], wanted, " " * name.start_mark.column, comment=False)).lstrip()
-            return text[: name.start_mark.index] + lines + text[_value_end(text, at) :]
-    return _insert_below(text, len(text), "\n".join(_key_lines(path[:1], wanted, "")))
-
-
-def _insert_below(text: str, after: int, lines: str) -> str:
-    """Insert `lines` below the line at the position `after`."""
-    line_end = text.find("\n", after)
-    if line_end < 0:
-        return f"{text}\n{lines}\n" if text and not text.endswith("\n") else f"{text}{lines}\n"
-    return f"{text[: line_end + 1]}{lines}\n{text[line_end + 1 :]}"
-
-
-def _value_end(text: str, node: yaml.Node) -> int:
-    """Return the position of the end of a value, without the comments that PyYAML includes."""
-    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
-        last: Any = node.value[-1]
-        return _value_end(text, last[1] if isinstance(node, yaml.MappingNode) else last)
-    return len(text[: node.end_mark.index].rstrip("\n"))
-
-
-def _key_lines(path: KeyPath, wanted: Any, indent: str, *, comment: bool = True) -> Iterator[str]:
-    """Yield the lines of the key at `path`, with its value in `wanted`."""
-    value: Any = wanted
-    for word in path:
-        value = next(below for name, below in value.items() if str(name) == word)
-    key = find_key(path)
-    if comment and key is not None and (key.section is None or key.nullable):
-        yield from (f"{indent}# {line}" for line in textwrap.wrap(key.description, WIDTH))
-    below = cast("dict[object, object]", value) if isinstance(value, dict) else {}
-    if not below:
-        yield f"{indent}{path[-1]}: {json.dumps(value, ensure_ascii=False, default=str).translate(_BREAKS)}"
-        return
-    yield f"{indent}{path[-1]}:"
-    for name in below:
-        yield from _key_lines((*path, str(name)), wanted, indent + INDENT)

@@ -25,8 +25,6 @@ from services.storage import files
 from settings import (
     Settings,
     SettingsError,
-    edit_dotenv,
-    edit_yaml,
     find_key,
     load,
     local_file,
@@ -34,7 +32,9 @@ from settings import (
     partial_models,
     read_dotenv,
     read_yaml,
+    variable_name,
 )
+from settings.editing import edit_dotenv, edit_yaml
 from sinks.terminal import printable_line, visible_lines
 
 T = TypeVar("T")
@@ -321,10 +321,8 @@ class OperatorFiles:
         with delay_signals():
             self._write_values()
             self._write_links(links)
-        names = {path: "__".join(["APP", *(word.upper() for word in path)]) for path in self._values}
-        overriding = [
-            name for name in names_of_variables(os.environ) if any(covers(name, mine) for mine in names.values())
-        ]
+        mine = list(map(variable_name, self._values))
+        overriding = [name for name in names_of_variables(os.environ) if any(covers(name, each) for each in mine)]
         self._values, self._links = {}, []
         return overriding
 

@@ -10,7 +10,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from settings.loading import edit_dotenv, edit_yaml, read_dotenv
+from settings.editing import edit_dotenv, edit_yaml
+from settings.loading import read_dotenv
 from settings.reference import render_config
 
 ROLES, MEMBERS = ("discord", "team_role_ids"), ("discord", "team_member_ids")
