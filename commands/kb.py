@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,13 +66,13 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _run_locally(settings: Settings, options: argparse.Namespace) -> Iterable[str]:
-    (action, *names), server = options.kb, settings.servers[options.guild]
     check_data_dir(settings.app.data_dir)
+    action, server = options.kb[0], settings.servers[options.guild]
     if action in {"add", "edit"}:
-        return _teach(settings, server, action, names, options)
+        return _teach(settings, server, options)
     if action in {"remove", "restore"}:
-        return [_correct(settings, server, action, *names)]
-    return _knowledge_lines(server, action, names, options)
+        return [_correct(settings, server, options)]
+    return _knowledge_lines(server, options)
 
 
 def _run_over_nats(settings: Settings, options: argparse.Namespace) -> Iterable[str]:
@@ -81,22 +81,20 @@ def _run_over_nats(settings: Settings, options: argparse.Namespace) -> Iterable[
         from assembly.distributed import keepers  # noqa: PLC0415 (nothing of it is imported for one process)
     (action, *names), guild_id = options.kb, options.guild
 
-    def correct(action: str, pair_id: str) -> str:
+    def correct(correction: str, pair_id: str) -> str:
         try:
-            return run_async(keepers.correct_from_command(settings, guild_id, action, pair_id))
+            return run_async(keepers.correct_from_command(settings, guild_id, correction, pair_id))
         except removals.RemovalRefused as error:
-            raise Unusable(f"--kb {action}: {error}") from None
+            raise Unusable(f"--kb {correction}: {error}") from None
 
     if action in {"remove", "restore"}:
         return [correct(action, *names)]
     with TemporaryDirectory() as folder:
         run_async(keepers.copy_archive(settings, Path(folder)))
-        copied = settings.with_data_in(Path(folder))
+        server = settings.with_data_in(Path(folder)).servers[guild_id]
         if action not in {"add", "edit"}:
-            return _knowledge_lines(copied.servers[guild_id], action, names, options)
-        written = _read_lesson(action, names, options)
-        library = open_team(copied.servers[guild_id])
-        made = _make_lesson(settings, library, action, names, written, options)
+            return _knowledge_lines(server, options)
+        made = _make_lesson(settings, options, _read_lesson(options), open_team(server))
     said = made.said
     taught = partial(made.lesson.capture, made.lesson_id, conversation_id=made.conversation_id)
     said.append(run_async(keepers.teach_from_command(settings, made.form, made.lesson_id, made.action, taught)))
@@ -107,18 +105,18 @@ def _run_over_nats(settings: Settings, options: argparse.Namespace) -> Iterable[
     return said
 
 
-def _knowledge_lines(
-    settings: Settings, action: str, names: Sequence[str], options: argparse.Namespace
-) -> Iterator[str]:
+def _knowledge_lines(settings: Settings, options: argparse.Namespace) -> Iterator[str]:
     """Describe a topic (`show`) or the knowledge of the team. `settings`: those of the server."""
+    action, *names = options.kb
     found = overview(team_paths(settings), settings.kb.qa_raw_last_processed_id, time.time())
     if action == "show":
         return _topic_lines(found, *names)
     return _conflict_lines(found) if options.conflicts else _list_lines(found)
 
 
-def _correct(whole: Settings, settings: Settings, action: str, pair_id: str) -> str:
+def _correct(whole: Settings, settings: Settings, options: argparse.Namespace) -> str:
     """Remove or restore a pair. `whole`, `settings`: as for `_teach`. Returns a line about it. Raises Unusable."""
+    action, pair_id = options.kb
     with lock_data_folder(whole, f"app.py --kb {action}"):
         library = open_team(settings)
         correct = removals.remove if action == "remove" else removals.restore
@@ -134,16 +132,14 @@ def audit_log(settings: Settings) -> AuditLog:
     return AuditLog(DataFolder(settings.app.data_dir).audit)
 
 
-def _teach(
-    whole: Settings, settings: Settings, action: str, names: list[str], options: argparse.Namespace
-) -> Iterator[str]:
-    """Store a question and its answer, the newer version of the pair `names[0]` if it is to be edited. `whole`: the
-    settings of the data folder; `settings`: those of the server.
+def _teach(whole: Settings, settings: Settings, options: argparse.Namespace) -> Iterator[str]:
+    """Store a question and its answer, or the newer version of a pair. `whole`: the settings of the data folder;
+    `settings`: those of the server.
     """
-    written = _read_lesson(action, names, options)
-    with lock_data_folder(whole, f"app.py --kb {action}"):
+    written = _read_lesson(options)
+    with lock_data_folder(whole, f"app.py --kb {options.kb[0]}"):
         library = open_team(settings)
-        made = _make_lesson(whole, library, action, names, written, options)
+        made = _make_lesson(whole, options, written, library)
         yield from made.said
         now = time.time()
         capture = made.lesson.capture(made.lesson_id, conversation_id=made.conversation_id)
@@ -186,15 +182,10 @@ class _MadeLesson(NamedTuple):
 
 
 def _make_lesson(
-    whole: Settings,
-    library: TeamLibrary,
-    action: str,
-    names: list[str],
-    written: tuple[str | None, str | None],
-    options: argparse.Namespace,
+    whole: Settings, options: argparse.Namespace, written: tuple[str | None, str | None], library: TeamLibrary
 ) -> _MadeLesson:
     """Make the lesson of `add` or `edit`. `written`: its question and answer, if given. Raises Unusable."""
-    question, answer = written
+    (action, *names), (question, answer) = options.kb, written
     old, author_id, asker_id, conversation_id = None, options.author or archive.UNKNOWN, None, ""
     said: list[str] = []
     is_withdrawn = False
@@ -248,8 +239,9 @@ def _questions_of(pair: Pair) -> Iterator[tuple[int, str]]:
         yield user, "\n".join(text for author, text in said if author == user)
 
 
-def _read_lesson(action: str, names: list[str], options: argparse.Namespace) -> tuple[str | None, str | None]:
+def _read_lesson(options: argparse.Namespace) -> tuple[str | None, str | None]:
     """Return the question and the answer as they were given; None: it was not. Raises Unusable."""
+    action, *names = options.kb
     files = names[1:] if action == "edit" else names
     if not files:
         if options.answer is None or (action == "add" and options.question is None):
