@@ -62,7 +62,7 @@ class ServedTool:
     Attributes:
         parameters: the JSON schema of its arguments, an object.
         result: the model of its results.
-        run: takes arguments that fit the schema. Raises CallRefused.
+        run: takes arguments that fit the schema, numbers with a default among them. Raises CallRefused.
     """
 
     name: str
@@ -80,7 +80,8 @@ class ServedTool:
         given = {name: value for name, value in arguments.items() if value is not None}
         if wrong := argument_error(given, self.parameters):
             raise CallRefused(f"Not done: {wrong}.")
-        return await self.run(given)
+        numbers = {name: each for name, each in known.items() if "default" in each}
+        return await self.run(given | {name: _number_of(given, name, each) for name, each in numbers.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +118,13 @@ def text_schema(description: str, max_chars: int = QUESTION_CHARS) -> dict[str, 
     return {"type": "string", "minLength": 1, "maxLength": max_chars, "description": description}
 
 
-def number_schema(description: str, minimum: int, maximum: int, default: int) -> dict[str, Any]:
+def number_schema(description: str, minimum: int, maximum: int, *, default: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": minimum, "maximum": maximum, "default": default, "description": description}
+
+
+def _number_of(given: Mapping[str, Any], name: str, of: Mapping[str, Any]) -> int:
+    """Return an argument whose schema is that of `number_schema`: the nearest number within its bounds."""
+    return min(max(given.get(name, of["default"]), of["minimum"]), of["maximum"])
 
 
 def strip_invisible(words: str) -> str:
@@ -129,9 +135,6 @@ def strip_invisible(words: str) -> str:
 
 
 EXCERPT_CHARS = 900
-MAX_HITS, DEFAULT_HITS = 20, 5
-MAX_CHARS, DEFAULT_CHARS = 50_000, 20_000
-MAX_OFFSET = 10**9
 ID_CHARS = 2_000
 NO_INDEX = "There is no index yet, so nothing can be found. Whoever runs this server makes it: python app.py --init-kb"
 
@@ -210,7 +213,7 @@ class KnowledgeTools:
                 parameters=schema(
                     ("query",),
                     query=text_schema("A question or a few words, in the language of the documentation if you can."),
-                    limit=number_schema("How many passages.", 1, MAX_HITS, DEFAULT_HITS),
+                    limit=number_schema("How many passages.", 1, 20, default=5),
                 ),
                 result=FoundPassages,
                 run=self._search,
@@ -224,8 +227,8 @@ class KnowledgeTools:
                 parameters=schema(
                     ("source_id",),
                     source_id=text_schema("As search gave it, such as kb:guides/setup.md.", ID_CHARS),
-                    offset=number_schema("Where to begin, in characters.", 0, MAX_OFFSET, 0),
-                    max_chars=number_schema("How much to read.", 1, MAX_CHARS, DEFAULT_CHARS),
+                    offset=number_schema("Where to begin, in characters.", 0, 10**9, default=0),
+                    max_chars=number_schema("How much to read.", 1, 50_000, default=20_000),
                 ),
                 result=SourceText,
                 run=self._read,
@@ -247,7 +250,7 @@ class KnowledgeTools:
 
     async def _search(self, arguments: Mapping[str, Any]) -> ToolResult:
         await self._check_index()
-        limit = _clamp(arguments.get("limit", DEFAULT_HITS), 1, MAX_HITS)
+        limit: int = arguments["limit"]
         found = await self.search.find(arguments["query"])
         passages = [self._passage(hit) for hit in found.hits[:limit]]
         data = FoundPassages(
@@ -284,8 +287,8 @@ class KnowledgeTools:
             raise CallRefused(f"{printable_line(str(why))}. Take an id that search gave.") from None
         is_topic = bool(pair_ids(source.text))
         whole = prompts.topic_to_read(source.text) if is_topic else source.text
-        offset = min(_clamp(arguments.get("offset", 0), 0, MAX_OFFSET), len(whole))
-        end = min(offset + _clamp(arguments.get("max_chars", DEFAULT_CHARS), 1, MAX_CHARS), len(whole))
+        offset = min(arguments["offset"], len(whole))
+        end = min(offset + arguments["max_chars"], len(whole))
         piece = part_for_model(whole, offset, end) if offset < end and is_topic else whole[offset:end]
         data = SourceText(
             source_id=source_id,
@@ -359,10 +362,6 @@ def _why(path: Mapping[str, Any]) -> str:
     return f" {printable_line(reason)}" if reason else ""
 
 
-def _clamp(value: int, minimum: int, maximum: int) -> int:
-    return min(max(value, minimum), maximum)
-
-
 @dataclass(slots=True)
 class ReadableThreads:
     """The threads that the operator has opened to assistants.
@@ -399,7 +398,6 @@ def _read_threads(posts: Path) -> dict[int, int]:
 
 
 MAX_THREADS = 200
-MAX_PASSAGES, DEFAULT_PASSAGES = 20, 5
 _NO_FILES = "There are no files here. list_files shows the threads that have some."
 _UNAVAILABLE = "The files cannot be read just now; try again later."
 _THREAD = text_schema("The id of the thread, as list_files gives it.", 20)
@@ -493,7 +491,7 @@ class FileTools:
                     ("thread_id", "question"),
                     thread_id=_THREAD,
                     question=text_schema("One complete question, with every name, number and time that matters in it."),
-                    k=number_schema("How many passages to read; 3 to 10 is useful.", 1, MAX_PASSAGES, DEFAULT_PASSAGES),
+                    k=number_schema("How many passages to read; 3 to 10 is useful.", 1, 20, default=5),
                 ),
                 result=FileAnswer,
                 run=self._answer,
@@ -544,8 +542,8 @@ class FileTools:
             raise CallRefused(_NO_FILES)
         if self.budget is not None:
             await self.budget.spend()
-        k = _clamp(arguments.get("k", DEFAULT_PASSAGES), 1, MAX_PASSAGES)
-        return _file_result(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
+        found = await toolset.ask(CASE, arguments["question"], arguments["k"])
+        return _file_result(CASE, found, toolset)
 
     async def _toolset(self, thread: str) -> Toolset:
         """Return the tools of a thread. Raises CallRefused, with the same message whether or not the thread exists."""
