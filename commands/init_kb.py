@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 from dataclasses import replace
 
+from reactivex import operators as ops
 from rich.console import Console
 
 from assembly import Unusable
@@ -26,6 +26,7 @@ from assembly.sources import most_frequent
 from clock import now
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, Spending, explain_interruption, show_progress
+from dataflow import of_type
 from reporting.cost import Prices
 from services.knowledge import (
     CannotList,
@@ -181,7 +182,7 @@ class SourceCount:
     def count(self) -> Count:
         return Count(len(self._all) - len(self._open), len(self._all), "source")
 
-    def see(self, event: UpdateEvent) -> None:
+    def see(self, event: UpdateEvent | UpdateReport) -> None:
         match event:
             case Due(source_id=name) | Pending(record=Record(source_id=name)):
                 self._all.add(name)
@@ -194,23 +195,9 @@ class SourceCount:
 
 async def run_update(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCount) -> UpdateReport:
     """Run one update to its end. If it is cut off, finished work is written first."""
-    finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
-
-    def on_next(event: UpdateEvent | UpdateReport) -> None:
-        reporting.report(event)
-        if isinstance(event, UpdateReport):
-            finished.set_result(event)
-        else:
-            sources.see(event)
-
-    def on_error(error: Exception) -> None:
-        if not finished.done():
-            finished.set_exception(error)
-
-    subscription = update(parts).subscribe(on_next, on_error)
+    noted = update(parts).pipe(ops.do_action(reporting.report), ops.do_action(sources.see), of_type(UpdateReport))
     try:
-        return await finished
+        return await noted
     finally:
-        subscription.dispose()
         for trouble in await parts.files.save():
             reporting.report(trouble)
