@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from assembly.sources import source_kinds
 from model.conversations import Conversation, Role, Turn
 from model.servers import Servers
+from operators.answering import AnswerRules
 from operators.approving import ApprovalRules
 from operators.pointing import PointRules
 from services.assistant import Addresses, ConfiguredTasks
@@ -40,7 +41,7 @@ from services.search.text import SiteGenerator
 from services.storage import DataFolder
 from services.telemetry import number_of
 from streams.answerer import Answerer
-from streams.chain import AnswerRules, ServerContext, unlimited_budget
+from streams.chain import ServerContext, unlimited_budget
 
 if TYPE_CHECKING:
     from services.assistant import Assistant

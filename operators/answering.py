@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clock import now
@@ -56,6 +57,33 @@ ShowSections: TypeAlias = Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any,
 """Gives an inquiry sections of its sources, by their headings; None: there are none."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRules:
+    """Limits of answering, and what its optional steps need. Each field except `thread_reuse_seconds` is the
+    `ai_response` setting of the same name.
+    """
+
+    graph_timeout_seconds: float
+    max_concurrent_answers: int
+    max_waiting_answers: int
+    max_sources: int
+    max_index_entries: int
+    max_source_chars: int
+    max_answer_chars: int
+    require_citations: bool
+    enable_verification: bool
+    speculate: bool
+    thread_reuse_seconds: float
+
+
+def optional_steps(rules: AnswerRules) -> Mapping[str, Callable[[Assistant], AnswerStep]]:
+    """Return the steps that a setting switches on, by their names: each is made with the assistant of a server."""
+    steps: dict[str, Callable[[Assistant], AnswerStep]] = {}
+    if rules.enable_verification:
+        steps["verify"] = verify
+    return steps
 
 
 def gather(

@@ -14,11 +14,12 @@ from clock import now
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
+from operators.answering import AnswerRules
 from operators.pointing import RecentReplies
 from operators.step import Item, StepOperator, in_order
 from services.assistant import Inquiry, Unanswered, links_block, outcome_of, skip_outcome
 from services.llm import Usage
-from streams.chain import AnswerRules, ServerContext, chain
+from streams.chain import ServerContext, chain
 
 if TYPE_CHECKING:
     from model.conversations import Conversation

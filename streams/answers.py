@@ -18,13 +18,13 @@ from dataflow import concat_map_iterable, map_async, of_type, serialize_by_key
 from dataflow.metering import operator_watch
 from model.events import Edited, Event, Ready
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.answering import gather, hold, permit
+from operators.answering import AnswerRules, gather, hold, permit
 from operators.approving import approve
 from operators.pointing import remember_replies
 from operators.step import failure_of, in_order, in_turn, step
 from services.assistant import Inquiry, skip_outcome
 from services.conversations import DraftAction, DraftRequest, Drafts, InFlight, Outbox, StartedReply
-from streams.chain import AnswerRules, chain, for_server
+from streams.chain import chain, for_server
 
 if TYPE_CHECKING:
     from streams.wiring import Services

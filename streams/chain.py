@@ -1,11 +1,10 @@
-"""The answer chain: its steps, the settings that switch them on, its limits, and the services of the server in which
-was asked.
-"""
+"""The answer chain: its steps, and the services of the server in which was asked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from operators.answering import (
@@ -14,11 +13,11 @@ from operators.answering import (
     generate,
     load,
     no_authors,
+    optional_steps,
     prepare_tools,
     select,
     show_sections,
     speculative_selection,
-    verify,
 )
 from operators.approving import ApprovalRules
 from operators.pointing import PointRules, RecentReplies, add_links, point
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
     from dataflow.metering import Gauge
     from model.outcomes import Outcome
     from model.servers import Servers
-    from operators.answering import (
-        AnswerStep,
-    )
+    from operators.answering import AnswerRules, AnswerStep
     from operators.step import StepOperator
     from services.assistant import Assistant
     from services.documents import Lookup
@@ -44,23 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Inquiry | Unanswered)
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRules:
-    """Limits of answering. Each field except `thread_reuse_seconds` is the `ai_response` setting of the same name."""
-
-    graph_timeout_seconds: float
-    max_concurrent_answers: int
-    max_waiting_answers: int
-    max_sources: int
-    max_index_entries: int
-    max_source_chars: int
-    max_answer_chars: int
-    require_citations: bool
-    enable_verification: bool
-    speculate: bool
-    thread_reuse_seconds: float
 
 
 def unlimited_budget() -> Budget:
@@ -136,6 +116,9 @@ def chain(
     def run(name: str, make: Callable[[ServerContext], AnswerStep]) -> StepOperator:
         return step(name, for_server(make, servers), most, gauge)
 
+    def run_optional(name: str, make: Callable[[Assistant], AnswerStep]) -> StepOperator:
+        return run(name, lambda each: make(each.assistant))
+
     def make_select(each: ServerContext) -> AnswerStep:
         return select(each.assistant, each.library, each.search, rules.max_sources, rules.max_index_entries)
 
@@ -168,6 +151,6 @@ def chain(
         step("retrieve", prepare_tools, most, gauge) if looks_up else None,
         run("generate", make_generate),
         step("point", for_server(make_point, servers), most, gauge, takes=Unanswered),
-        run("verify", lambda each: verify(each.assistant)) if rules.enable_verification else None,
+        *starmap(run_optional, optional_steps(rules).items()),
     )
     return Chain(in_order(*filter(None, find)), in_order(*filter(None, answer)))

@@ -11,6 +11,7 @@ from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from model.servers import Servers
+from operators.answering import AnswerRules
 from operators.evidence import IngestServices
 from operators.inferred_votes import InferredVote
 from operators.screen import ScreenRules
@@ -39,7 +40,7 @@ from services.search.embedding import Embedder
 from services.team import Capture, Pair, Revision
 from sinks.evidence import FileNotes
 from streams.alerts import AlertParts
-from streams.chain import AnswerRules, ServerContext
+from streams.chain import ServerContext
 from streams.conversations import WindowRules
 from streams.curation import CurationResult, CurationRules
 

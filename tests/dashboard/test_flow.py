@@ -21,6 +21,7 @@ CALLED = re.compile(
     r'(?:\b(?:update_|capture_)?step|\brun|ask_model|measure_item|operator_gauge|operator_watch)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"'
 )
 OF_KIND = re.compile(r'\bstep, record = "(\w+)"')
+OPTIONAL = re.compile(r'\bsteps\["(\w+)"\] = ')
 
 
 def metered() -> set[str]:
@@ -29,7 +30,7 @@ def metered() -> set[str]:
         path for folder in ("operators", "streams", "services/knowledge") for path in (ROOT / folder).rglob("*.py")
     ]
     texts = [path.read_text() for path in files]
-    return {name for text in texts for pattern in (CALLED, OF_KIND) for name in pattern.findall(text)}
+    return {name for text in texts for pattern in (CALLED, OF_KIND, OPTIONAL) for name in pattern.findall(text)}
 
 
 def test_every_metered_operator_has_a_box_and_every_box_an_operator() -> None:
