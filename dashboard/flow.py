@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from dashboard.display import DisplayRules, duration, link_to, minute
+from dashboard.display import DisplayRules, duration, minute
 from dataflow.metering import Gauge
 from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Result
@@ -206,14 +206,13 @@ class OperatorCells(NamedTuple):
 
 
 class InProgressRow(NamedTuple):
-    """A part in flight, as texts for a row of the page. `link`: to its last message on Discord; `since`: when its batch
-    closed; `steps`: the finished ones with their durations.
+    """A part in flight, as texts for a row of the page. `since`: when its batch closed; `steps`: the finished ones with
+    their durations.
     """
 
     kind: str
     who: str
     where: str
-    link: str
     since: str
     steps: str
 
@@ -313,12 +312,11 @@ def _row(each: PartInProgress, rules: DisplayRules) -> InProgressRow:
     part = each.part
     steps = ", ".join(f"{took.step} {duration(took.seconds)}" for took in each.steps)
     return InProgressRow(
-        "capture" if part.author_type is AuthorType.TEAM_MEMBER else "question",
-        rules.person(part.author.id),
-        rules.place(part.place.id),
-        link_to(part.place.guild_id, part.place.id, part.last.id),
-        minute(part.closed_at),
-        steps,
+        kind="capture" if part.author_type is AuthorType.TEAM_MEMBER else "question",
+        who=rules.person(part.author.id),
+        where=rules.place(part.place.id),
+        since=minute(part.closed_at),
+        steps=steps,
     )
 
 

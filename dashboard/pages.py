@@ -373,7 +373,7 @@ class Pages:
         if entry is None:
             return self.missing(visit, "It is not among the last ones any more, or never was.", "/answers")
         votes = await self._data.history.votes(ALL_TIME)
-        vote = next((each for each in votes if each.asked_id in entry.message_ids[-1:]), None)
+        vote = next((each for each in votes if views.is_about(each, entry)), None)
         view = views.part_view(entry, self._durations_of(entry.message_ids), self._rules, vote)
         return self._page("answer.html", visit, "answers", view=view, is_gap=is_gap(entry))
 

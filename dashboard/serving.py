@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from aiohttp import web
 from yarl import URL
@@ -107,9 +108,6 @@ def add_pages(
         )
         application.on_shutdown.append(live.close)
 
-    async def log_in(request: web.Request) -> web.StreamResponse:
-        return await _log_in(request, access)
-
     async def log_out(_request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
         access.end_session(visit.session)
         if live is not None:
@@ -124,6 +122,7 @@ def add_pages(
     def post(path: str, handler: Handler, act: Act) -> web.RouteDef:
         return web.post(path, _check_access(handler, access, pages, act))
 
+    log_in = _check_host(partial(_log_in, access=access), access, pages)
     application.add_routes(
         [
             get("/", pages.overview),
@@ -144,8 +143,8 @@ def add_pages(
             get("/audit", pages.audit, Act.AUDIT),
             get("/cost", pages.cost),
             get("/processes", pages.processes),
-            web.get("/login", _check_host(log_in, access, pages)),
-            web.post("/login", _check_host(log_in, access, pages)),
+            web.get("/login", log_in),
+            web.post("/login", log_in),
             post("/logout", log_out, Act.LOOK),
             web.get("/static/{name}", _check_host(_static, access, pages)),
             web.route("*", "/{other:.*}", _check_access(pages.nowhere, access, pages, Act.LOOK)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -107,16 +107,12 @@ DurationsOf = Callable[[tuple[int, ...]], Sequence[StepDuration]]
 """Gives the durations of the steps of a part, by the ids of its messages; none if they are not known."""
 
 
-def durations_unknown(_message_ids: tuple[int, ...]) -> Sequence[StepDuration]:
-    return ()
-
-
 def part_rows(
     entries: Sequence[PartOutcome],
     rules: DisplayRules,
     query: str = "",
     votes: Iterable[VotedQuestion] = (),
-    durations_of: DurationsOf = durations_unknown,
+    durations_of: DurationsOf = lambda _message_ids: (),
 ) -> list[PartRow]:
     """Return the rows, newest first, whose shown texts contain all words of `query`."""
     words, voted = query.casefold().split(), {each.asked_id: each for each in votes}
@@ -138,21 +134,26 @@ def part_row(
     entry: PartOutcome, rules: DisplayRules, vote: VotedQuestion | None = None, durations: Sequence[StepDuration] = ()
 ) -> PartRow:
     text = " ".join(rules.question(entry.question).split())
+    spent = work_seconds(entry, durations)
     return PartRow(
-        id_of(entry),
-        group_of(entry),
-        minute(entry.at),
-        str(entry.result),
-        entry.reason or ("only points" if entry.level == "point" else ""),
-        "capture" if entry.author_type is AuthorType.TEAM_MEMBER else "question",
-        rules.person(entry.author_id),
-        rules.place(entry.place_id),
-        tuple(map(rules.source, entry.sources)),
-        "" if (spent := work_seconds(entry, durations)) is None else duration(spent),
-        sum(map(sum, entry.tokens.values())),
-        text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}…",
-        "" if vote is None else votes_of(vote),
+        id=id_of(entry),
+        group=group_of(entry),
+        at=minute(entry.at),
+        result=str(entry.result),
+        reason=entry.reason or ("only points" if entry.level == "point" else ""),
+        kind="capture" if entry.author_type is AuthorType.TEAM_MEMBER else "question",
+        who=rules.person(entry.author_id),
+        where=rules.place(entry.place_id),
+        sources=tuple(map(rules.source, entry.sources)),
+        took="" if spent is None else duration(spent),
+        tokens=sum(map(sum, entry.tokens.values())),
+        excerpt=_cut(text, _EXCERPT_CHARS),
+        votes="" if vote is None else votes_of(vote),
     )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def group_of(entry: PartOutcome) -> str:
@@ -180,9 +181,14 @@ def work_seconds(entry: PartOutcome, durations: Sequence[StepDuration]) -> float
     return max(0.0, entry.seconds - (waited if isinstance(waited, int | float) else 0.0)) or None
 
 
+def is_about(vote: VotedQuestion, entry: PartOutcome) -> bool:
+    """Return True if the answer to a part was voted on."""
+    return vote.asked_id in entry.message_ids[-1:]
+
+
 def find_voted_part(entries: Sequence[PartOutcome], vote: VotedQuestion) -> PartOutcome | None:
     """Return the outcome whose answer was voted on; None if it is not among `entries`."""
-    return next((entry for entry in reversed(entries) if vote.asked_id in entry.message_ids[-1:]), None)
+    return next((entry for entry in reversed(entries) if is_about(vote, entry)), None)
 
 
 class AuditRow(NamedTuple):
@@ -225,23 +231,27 @@ def part_view(
     """Make the view of a part. `durations`: of its steps, if known."""
     reply_place = entry.reply_place_id
     return PartView(
-        part_row(entry, rules, vote, durations),
-        rules.question(entry.question) if rules.texts else None,
-        rules.text(entry.reply) if rules.texts else None,
-        link_to(entry.guild_id, entry.place_id, entry.message_ids[-1] if entry.message_ids else None),
-        "" if reply_place is None else link_to(entry.guild_id, reply_place),
-        entry.level or "",
-        entry.qa_id or "",
-        entry.llm_calls,
-        step_views(entry, durations, rules),
+        row=part_row(entry, rules, vote, durations),
+        question=rules.question(entry.question) if rules.texts else None,
+        reply=rules.text(entry.reply) if rules.texts else None,
+        asked_at=_link_to_question(entry),
+        sent_to="" if reply_place is None else link_to(entry.guild_id, reply_place),
+        level=entry.level or "",
+        qa_id=entry.qa_id or "",
+        calls=entry.llm_calls,
+        steps=step_views(entry, durations, rules),
     )
+
+
+def _link_to_question(entry: PartOutcome) -> str:
+    return link_to(entry.guild_id, entry.place_id, entry.message_ids[-1] if entry.message_ids else None)
 
 
 def step_views(entry: PartOutcome, durations: Sequence[StepDuration], rules: DisplayRules) -> list[StepView]:
     """List every step with a decision or a known duration, in the order of the flow."""
-    spent: dict[str, float] = {}
+    spent = defaultdict[str, float](float)
     for each in durations:
-        spent[each.step] = spent.get(each.step, 0.0) + each.seconds
+        spent[each.step] += each.seconds
     known = {*entry.path, *spent, *entry.tokens}
     order = [name for name in _ORDER if name in known]
     order += sorted(known.difference(order))
@@ -347,15 +357,16 @@ def gap_view(gap: Gap, rules: DisplayRules, answers: Mapping[int, str] | None = 
         seen.add(normalised)
     nearest = next((ranked[0].source for entry in gap.questions if (ranked := ranked_of(entry, rules))), "")
     fallback_title = f"Something near {bare_name(nearest)}" if nearest else f"Something in {asked[0].where}"
+    counted = (f"{reason} ({count})" if len(reasons) > 1 else reason for reason, count in reasons.most_common())
     return GapView(
-        asked[0].id,
-        title or fallback_title,
-        len(asked),
-        sum(not each.topic for each in asked),
-        gap.askers,
-        ", ".join(f"{reason} ({count})" if len(reasons) > 1 else reason for reason, count in reasons.most_common()),
-        nearest,
-        without_repeats,
+        id=asked[0].id,
+        title=title or fallback_title,
+        count=len(asked),
+        open=sum(not each.topic for each in asked),
+        people=gap.askers,
+        reasons=", ".join(counted),
+        nearest=nearest,
+        asked=without_repeats,
     )
 
 
@@ -379,11 +390,16 @@ def lessons(overview: Overview) -> list[Pair]:
 
 
 def _gap_question(entry: PartOutcome, rules: DisplayRules, answers: Mapping[int, str]) -> GapQuestion:
-    last = entry.message_ids[-1] if entry.message_ids else None
-    link = link_to(entry.guild_id, entry.place_id, last)
-    where, who = rules.place(entry.place_id), rules.person(entry.author_id)
-    text, topic = rules.question(entry.question), team_answer(entry, answers) or ""
-    return GapQuestion(id_of(entry), minute(entry.at), where, who, link, reason_of(entry), text, topic)
+    return GapQuestion(
+        id=id_of(entry),
+        at=minute(entry.at),
+        where=rules.place(entry.place_id),
+        who=rules.person(entry.author_id),
+        link=_link_to_question(entry),
+        reason=reason_of(entry),
+        text=rules.question(entry.question),
+        topic=team_answer(entry, answers) or "",
+    )
 
 
 MAX_HITS = 20
@@ -524,16 +540,16 @@ def source_rows(sources: Iterable[KnownSource], used: Counter[str], now: float) 
     """Make the rows of sources, those with trouble first."""
     rows = [
         SourceRow(
-            without_invisible(each.id),
-            url_of(each.id),
-            each.kind,
-            each.state,
-            each.has_trouble,
-            size(each.size),
-            "–" if each.read_at is None else ago(each.read_at, now),
-            "–" if each.changed_at is None else ago(each.changed_at, now),
-            used[each.id],
-            without_invisible(each.description),
+            id=without_invisible(each.id),
+            url=url_of(each.id),
+            kind=each.kind,
+            state=each.state,
+            has_trouble=each.has_trouble,
+            size=size(each.size),
+            read="–" if each.read_at is None else ago(each.read_at, now),
+            changed="–" if each.changed_at is None else ago(each.changed_at, now),
+            used=used[each.id],
+            description=without_invisible(each.description),
         )
         for each in sources
     ]
@@ -562,23 +578,17 @@ def search_view(found: SearchResult, rules: DisplayRules) -> SearchView:
         ]
     hits = [
         HitRow(
-            rules.source(hit.source_id),
-            url_of(hit.source_id),
-            " › ".join(shown for head in hit.passage.headings if (shown := rules.said_in(hit.source_id, head))),
-            f"{hit.score:.2f}",
-            "–" if hit.cosine is None else f"{hit.cosine:.2f}",
-            f"{hit.keywords:.2f}",
-            _passage(hit.source_id, hit.passage.text, rules),
+            source=rules.source(hit.source_id),
+            url=url_of(hit.source_id),
+            headings=" › ".join(filter(None, (rules.said_in(hit.source_id, head) for head in hit.passage.headings))),
+            score=f"{hit.score:.2f}",
+            meaning="–" if hit.cosine is None else f"{hit.cosine:.2f}",
+            words=f"{hit.keywords:.2f}",
+            text=_cut(rules.said_in(hit.source_id, hit.passage.text), _PASSAGE_CHARS),
         )
         for hit in found.hits[:MAX_HITS]
     ]
     return SearchView(str(found.level), f"{found.confidence:.0%}", why, hits, len(found.hits) - len(hits))
-
-
-def _passage(source_id: str, text: str, rules: DisplayRules) -> str:
-    """Shorten a passage."""
-    shown = rules.said_in(source_id, text)
-    return shown if len(shown) <= _PASSAGE_CHARS else f"{shown[:_PASSAGE_CHARS]}…"
 
 
 def team_view(overview: Overview, used: Counter[str], rules: DisplayRules) -> TeamView:
@@ -653,11 +663,11 @@ def cost_view(costs: Costs, rules: DisplayRules) -> CostView:
     if costs.elsewhere.calls or costs.elsewhere.tokens:
         channels.append((ELSEWHERE, costs.elsewhere))
     return CostView(
-        _cost_rows([("all", costs.total)])[0],
-        _cost_rows(sorted(costs.days.items(), reverse=True)),
-        _cost_rows(sorted(costs.steps.items(), key=lambda item: (-item[1].tokens, item[0]))),
-        _cost_rows(channels),
-        costs.total.money is not None,
+        total=_cost_rows([("all", costs.total)])[0],
+        by_day=_cost_rows(sorted(costs.days.items(), reverse=True)),
+        by_step=_cost_rows(sorted(costs.steps.items(), key=lambda item: (-item[1].tokens, item[0]))),
+        by_channel=_cost_rows(channels),
+        has_prices=costs.total.money is not None,
     )
 
 
@@ -666,12 +676,12 @@ def _cost_rows(expenses: Sequence[tuple[str, Expense]]) -> list[CostRow]:
     largest = max((each.tokens for _, each in expenses), default=0)
     return [
         CostRow(
-            name,
-            each.calls,
-            each.prompt,
-            each.completion,
-            money(each.money),
-            round(100 * each.tokens / largest) if largest else 0,
+            name=name,
+            calls=each.calls,
+            prompt=each.prompt,
+            completion=each.completion,
+            money=money(each.money),
+            share=round(100 * each.tokens / largest) if largest else 0,
         )
         for name, each in expenses
     ]
@@ -711,9 +721,9 @@ class FleetView:
 
 def fleet_view(fleet: Fleet) -> FleetView:
     return FleetView(
-        [_process_row(each) for each in fleet.processes],
-        list(_missing(fleet)),
-        len({each.version for each in fleet.processes}) > 1,
+        rows=list(map(_process_row, fleet.processes)),
+        missing=list(_missing(fleet)),
+        versions_differ=len({each.version for each in fleet.processes}) > 1,
     )
 
 
@@ -731,17 +741,17 @@ def spans(numbers: Iterable[int]) -> str:
 def _process_row(status: ProcessStatus) -> ProcessRow:
     results = sorted(status.results.items(), key=lambda item: (-item[1], item[0]))
     return ProcessRow(
-        without_invisible(status.name),
-        without_invisible(", ".join(status.roles)),
-        spans(status.partitions),
-        len(status.partitions),
-        status.in_flight,
-        without_invisible(", ".join(f"{count:,} {result}" for result, count in results)),
-        status.failures,
-        f"{status.memory_mb:,.0f} MiB" if status.memory_mb else "–",
-        duration(status.uptime_seconds),
-        without_invisible(status.version),
-        without_invisible(status.connection),
+        name=without_invisible(status.name),
+        roles=without_invisible(", ".join(status.roles)),
+        partitions=spans(status.partitions),
+        owned=len(status.partitions),
+        in_flight=status.in_flight,
+        results=without_invisible(", ".join(f"{count:,} {result}" for result, count in results)),
+        failures=status.failures,
+        memory=f"{status.memory_mb:,.0f} MiB" if status.memory_mb else "–",
+        up=duration(status.uptime_seconds),
+        version=without_invisible(status.version),
+        connection=without_invisible(status.connection),
     )
 
 
@@ -750,10 +760,7 @@ def _missing(fleet: Fleet) -> Iterable[str]:
     for role in fleet.roles:
         if role not in played:
             yield f"Nobody plays the role {role}."
-    owners: dict[int, int] = {}
-    for each in fleet.processes:
-        for partition in each.partitions:
-            owners[partition] = owners.get(partition, 0) + 1
+    owners = Counter(partition for each in fleet.processes for partition in each.partitions)
     unowned = [partition for partition in range(fleet.partitions) if partition not in owners]
     if unowned:
         yield f"Nobody owns {_partition_names(unowned)}: {'its' if len(unowned) == 1 else 'their'} messages wait."

@@ -82,6 +82,5 @@ def test_who_is_on_the_way_is_a_pseudonym_with_the_steps_so_far() -> None:
     view = now_view(meter, showing(), AT)
     (row,) = view.in_progress
     assert (row.kind, row.who, row.where, row.steps) == ("question", "abababab", "#channel-11", "gate 0 ms")
-    assert row.link == ""
     assert view.ends == dict.fromkeys((name for name in chain.from_iterable(flow.ENDS)), "0")
     assert view.cells["gate"].line.startswith("1 done")
