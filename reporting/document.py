@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -34,15 +35,18 @@ class Sentence:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class WordsWithLink:
+class WordsWithLink(NamedTuple):
     """Words with a link; `address` None: without one."""
 
     text: str
-    address: str | None = None
+    address: str | None
 
 
 Cell = str | WordsWithLink
+
+
+def _with_link(cell: Cell) -> WordsWithLink:
+    return cell if isinstance(cell, WordsWithLink) else WordsWithLink(cell, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +245,8 @@ def _markdown(block: Block) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    if isinstance(cell, WordsWithLink):
-        return _escaped(cell.text) if cell.address is None else f"[{_escaped(cell.text)}](<{cell.address}>)"
-    return _escaped(cell)
+    text, address = _with_link(cell)
+    return _escaped(text) if address is None else f"[{_escaped(text)}](<{address}>)"
 
 
 def _escaped(text: str) -> str:
@@ -308,9 +311,10 @@ def _html(block: Block) -> str:
 
 
 def _html_cell(cell: Cell) -> str:
-    if isinstance(cell, WordsWithLink) and cell.address is not None:
-        return f'<a href="{escape(cell.address)}" rel="noreferrer">{escape(printable_line(cell.text))}</a>'
-    text = escape(printable_line(cell.text if isinstance(cell, WordsWithLink) else cell))
+    words, address = _with_link(cell)
+    text = escape(printable_line(words))
+    if address is not None:
+        return f'<a href="{escape(address)}" rel="noreferrer">{text}</a>'
     return f"<time>{text}</time>" if _DATE.fullmatch(text) else text
 
 
@@ -360,12 +364,8 @@ def _table(rows: TableRows) -> Table:
     for row in rows.rows:
         table.add_row(
             *(
-                Text(printable_line(cell.text if isinstance(cell, WordsWithLink) else cell), style=_link(cell))
-                for cell in row
+                Text(printable_line(text), style="" if address is None else f"link {address}")
+                for text, address in map(_with_link, row)
             )
         )
     return table
-
-
-def _link(cell: Cell) -> str:
-    return f"link {cell.address}" if isinstance(cell, WordsWithLink) and cell.address is not None else ""

@@ -399,11 +399,9 @@ async def build_report(
 
 
 def _by_day(questions: Sequence[PartOutcome]) -> dict[str, tuple[int, int]]:
-    days: dict[str, tuple[int, int]] = {}
-    for entry in questions:
-        asked, answered = days.get(entry.day, (0, 0))
-        days[entry.day] = (asked + 1, answered + is_answered(entry))
-    return days
+    asked = Counter(entry.day for entry in questions)
+    answered = Counter(entry.day for entry in questions if is_answered(entry))
+    return {day: (count, answered[day]) for day, count in asked.items()}
 
 
 def _captured(entries: Sequence[PartOutcome], known: Mapping[str, CapturedConversation]) -> list[CapturedConversation]:
