@@ -487,7 +487,7 @@ def local_rows(settings: Settings) -> Iterator[Finding]:
 
 def rows_with_nats(settings: Settings) -> Iterator[Finding]:
     """Check this machine if NATS has the data: the folder of copies, the address, documents and team."""
-    yield next(folder_rows(settings))
+    yield folder_row("app.data_dir", settings.app.data_dir)
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
     if (server := address.unprotected_server) is not None:
         yield Finding("transport", Verdict.WARNING, f"{server} {NO_CREDENTIALS_WARNING}")
@@ -536,10 +536,14 @@ def token_row(settings: Settings) -> Finding:
 
 def folder_rows(settings: Settings) -> Iterator[Finding]:
     """Check the folders that the bot writes to."""
-    for about, folder in (("app.data_dir", settings.app.data_dir), ("kb.team_raw_dir", settings.kb.team_raw_dir)):
-        trouble = why_unwritable(folder)
-        found = f"{folder}" if folder.is_dir() else f"{folder} will be made"
-        yield make_finding(about, None if trouble is None else f"{folder} {trouble}", found)
+    yield folder_row("app.data_dir", settings.app.data_dir)
+    yield folder_row("kb.team_raw_dir", settings.kb.team_raw_dir)
+
+
+def folder_row(about: str, folder: Path) -> Finding:
+    trouble = why_unwritable(folder)
+    found = f"{folder}" if folder.is_dir() else f"{folder} will be made"
+    return make_finding(about, None if trouble is None else f"{folder} {trouble}", found)
 
 
 def lock_row(settings: Settings) -> Finding:
@@ -566,21 +570,21 @@ async def _read(settings: Settings) -> None:
 
 def knowledge_rows(settings: Settings) -> Iterator[Finding]:
     """Check documents, index and list of pages."""
-    kb, sources = settings.kb, settings.kb.sources_dir
+    kb, about, sources = settings.kb, "kb.sources_dir", settings.kb.sources_dir
     if not sources.is_dir():
-        yield Finding("kb.sources_dir", Verdict.MISSING, f"{sources} is not a folder; put the documents there")
+        yield Finding(about, Verdict.MISSING, f"{sources} is not a folder; put the documents there")
     elif not os.access(sources, os.R_OK | os.X_OK):
-        yield Finding("kb.sources_dir", Verdict.MISSING, f"{sources} cannot be read; check its permissions")
+        yield Finding(about, Verdict.MISSING, f"{sources} cannot be read; check its permissions")
     else:
         count, says = count_documents(kb)
         empty = None if count else f"{sources}, {says}; there is nothing to answer from"
-        yield make_finding("kb.sources_dir", empty, f"{sources}, {says}", Verdict.WARNING)
+        yield make_finding(about, empty, f"{sources}, {says}", Verdict.WARNING)
     yield file_row("kb.index_path", kb.index_path, "there are no answers from documents until it is written")
     if kb.links_file_path.exists():
-        yield file_row("kb.links_file_path", kb.links_file_path, "")
+        yield file_row(LINKS_KEY, kb.links_file_path, "")
         yield from links_rows(kb)
     else:
-        yield Finding("kb.links_file_path", Verdict.SKIPPED, f"{kb.links_file_path} does not exist: no web pages")
+        yield Finding(LINKS_KEY, Verdict.SKIPPED, f"{kb.links_file_path} does not exist: no web pages")
 
 
 def file_row(about: str, path: Path, if_missing: str) -> Finding:
@@ -632,7 +636,7 @@ def server_document_rows(server: Settings, *, named: bool) -> Iterator[Finding]:
     _, says = count_documents(kb) if sources.is_dir() else (0, number_of(0, "document"))
     yield make_finding("kb.sources_dir", missing, f"{sources}, {says}")
     if kb.links_file_path.exists():
-        yield file_row("kb.links_file_path", kb.links_file_path, "")
+        yield file_row(LINKS_KEY, kb.links_file_path, "")
         yield from links_rows(kb)
 
 
