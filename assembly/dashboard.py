@@ -367,7 +367,7 @@ class DismissedGaps:
 
 @dataclass(frozen=True, slots=True)
 class DashboardTeacher:
-    """Implements `dashboard.forms.Teacher`."""
+    """Implements `dashboard.Teacher`."""
 
     teaching: LessonStore
 

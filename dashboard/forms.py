@@ -5,33 +5,23 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from aiohttp import web
 
 from dashboard.access import AdmittedRequest
-from dashboard.display import DisplayRules, ago, link_to, minute, without_invisible
+from dashboard.data import DraftList, Teacher
+from dashboard.display import DisplayRules, ago, link_to, minute
 from model.messages import is_snowflake
 from model.source_ids import bare_name
+from model.words import without_invisible
 from reporting.report import Gap
 from services.conversations import Draft, DraftAction
 from services.storage import in_thread
-from services.team import SAME_WORDING, LessonForm, LessonRefused, TeachingResult, asker_among, share_of_wording
+from services.team import SAME_WORDING, LessonForm, LessonRefused, asker_among, share_of_wording
 from services.telemetry import PartOutcome
 
 log = logging.getLogger(__name__)
-
-
-class DraftList(Protocol):
-    """The drafts of all processes."""
-
-    async def waiting(self) -> Sequence[Draft]:
-        """Return the drafts that have not ended, oldest first."""
-        ...
-
-    async def decide(self, draft_id: int, action: DraftAction, *, operator: str, text: str = "", seen: str = "") -> str:
-        """Note who decided, and decide as the review channel does. `seen`: see `DraftRequest`. Returns a line."""
-        ...
 
 
 class DraftView(NamedTuple):
@@ -103,18 +93,6 @@ async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList
 
 MAX_LOOKED_UP = 20
 """The most questions of a gap that Discord is asked for, to fill in one."""
-
-
-class Teacher(Protocol):
-    """Stores what the team teaches."""
-
-    async def teach(self, form: LessonForm, operator: str) -> TeachingResult:
-        """Note who teaches, and store a question and its answer. Raises LessonRefused: nothing is stored."""
-        ...
-
-    async def may_quote(self, asked: PartOutcome) -> bool:
-        """Return True if a question may be told to everybody as it was asked."""
-        ...
 
 
 async def question_to_fill_in(gap: Gap, teacher: Teacher) -> str:

@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dashboard.display import DAY, DisplayRules, ago, minute, without_invisible
+from dashboard.display import DAY, DisplayRules, ago, minute
 from dashboard.views import GapView, KnownSource, find_voted_part, id_of, votes_of
 from model.health import TOPICS, Condition, HealthTopic
 from model.outcomes import OutcomeKind
 from model.source_ids import bare_name
+from model.words import without_invisible
 from reporting.cost import whole_days
 from reporting.reading import TimeSpan, VotedQuestion
 from reporting.report import is_gap, title_of

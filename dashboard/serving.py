@@ -12,9 +12,10 @@ from aiohttp import web
 from yarl import URL
 
 from dashboard.access import COOKIE, AccessControl, AdmittedRequest, is_same_origin
+from dashboard.data import DashboardData
 from dashboard.display import DisplayRules
 from dashboard.flow import FlowMeter
-from dashboard.pages import HEADERS, TYPES, DashboardData, Pages, redirect, render_page, static_file
+from dashboard.pages import HEADERS, TYPES, Pages, redirect, render_page, static_file
 from model.permissions import Act, refusal
 from services.team import LibraryUnusable
 from services.telemetry.exporter import CONNECTIONS, peer_of

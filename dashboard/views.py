@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from dashboard.display import DisplayRules, ago, duration, link_to, minute, size, without_invisible
+from dashboard.display import DisplayRules, ago, duration, link_to, minute, size
 from dashboard.flow import StepDuration
 from model.messages import AuthorType, is_snowflake
 from model.outcomes import OutcomeKind
 from model.processes import Fleet, ProcessStatus
 from model.source_ids import bare_name, topic_id
 from model.steps import DECISIONS, STEPS
+from model.words import without_invisible
 from reporting.cost import Costs, Expense
 from reporting.reading import VotedQuestion
 from reporting.report import Gap, lessons_among, reason_of, team_answer, title_of
