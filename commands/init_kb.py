@@ -46,7 +46,6 @@ from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
 from streams.knowledge import KnowledgeParts, update
 
-UPDATING, GIVING_VECTORS = "knowledge base", "vectors for the search"
 MAX_NAMED = 20
 """The most troubles of one step that are named: more than the bot logs, since somebody is there to mend them."""
 
@@ -108,7 +107,7 @@ class KnowledgeWork:
     def __init__(self, prices: Prices) -> None:
         self.spent = Spending(Usage(), prices)
         self.sources = SourceCount()
-        self.passages = Count(0, 0, "passage", label=GIVING_VECTORS)
+        self.passages = Count(0, 0, "passage")
 
     def add_passages(self, done: int = 0, *, waiting: int = 0) -> None:
         total = (self.passages.total or 0) + waiting
@@ -116,14 +115,14 @@ class KnowledgeWork:
 
     @property
     def count(self) -> Count:
-        return replace(self.sources.count, more=str(self.spent), label=UPDATING)
+        return replace(self.sources.count, more=str(self.spent), label="knowledge base")
 
     @property
     def progress(self) -> str:
         """Describe what is kept if the update is cut off, and how to go on."""
-        done = [str(replace(self.sources.count, label=""))]
+        done = [str(self.sources.count)]
         if self.passages.total:
-            done.append(str(replace(self.passages, label="")))
+            done.append(str(self.passages))
         cost = f" ({self.spent})" if str(self.spent) else ""
         return f"done and kept are {' and '.join(done)}{cost}; the same command goes on from there"
 
@@ -167,7 +166,7 @@ async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
             async with open_search(server, library.own, embedder, read_only=False, embeds_on_refresh=False) as search:
                 await search.refresh()
                 work.add_passages(waiting=await search.unembedded())
-                with show_progress(lambda: work.passages):
+                with show_progress(lambda: replace(work.passages, label="vectors for the search")):
                     await search.embed(on_done=work.add_passages)
 
 

@@ -4,6 +4,7 @@ the positions of columns, lines and labels in its charts.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from model.source_ids import bare_name
 from model.words import without_invisible
 from reporting.cost import whole_days
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import is_gap, title_of
+from reporting.report import is_answered, title_of
 from services.telemetry import PartOutcome, number_of
 
 DAYS = 14
@@ -184,7 +185,6 @@ WIDTH, HEIGHT = 480, 170
 _LEFT, _TOP, _BOTTOM = 38, 8, 44
 _COLUMN_SHARE = 0.68
 """The share of a day's width that its column takes."""
-_ROUND_FACTORS = (1, 2, 5, 10)
 _MAX_LINES = 4
 MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -259,13 +259,9 @@ def draw_columns(title: str, days: Sequence[str], series: Sequence[Series]) -> C
 
 def _scale(most: int) -> tuple[int, int]:
     """Return the upper end of the axis and the distance of its lines, as round numbers."""
-    power = 1
-    while True:
-        for factor in _ROUND_FACTORS:
-            step = factor * power
-            if step * _MAX_LINES >= most:
-                return max(step, -(-most // step) * step), step
-        power *= 10
+    round_numbers = (factor * 10**power for power in itertools.count() for factor in (1, 2, 5))
+    step = next(each for each in round_numbers if each * _MAX_LINES >= most)
+    return max(step, -(-most // step) * step), step
 
 
 class DayRow(NamedTuple):
@@ -311,8 +307,8 @@ def activity_view(entries: Iterable[PartOutcome], votes: Iterable[VotedQuestion]
     counts = {day: Counter[str]() for day in days}
     for entry in entries:
         if entry.question and entry.day in counts:
-            replied = entry.result is OutcomeKind.REPLIED
-            counts[entry.day]["pointed" if replied and is_gap(entry) else "answered" if replied else "unanswered"] += 1
+            without = "pointed" if entry.result is OutcomeKind.REPLIED else "unanswered"
+            counts[entry.day]["answered" if is_answered(entry) else without] += 1
     for vote in votes:
         day = minute(vote.at)[:10]
         if day in counts:

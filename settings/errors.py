@@ -122,12 +122,15 @@ def _keys_below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterato
         path = (*above, name)
         section, nullable, by_id = _find_section(field.annotation)
         value_help = _find_help(field)
-        kind = value_help.kind if value_help else "a mapping of keys, or null" if nullable else "a mapping of keys"
+        if by_id:
+            kind = f"a mapping of {_id_noun(section)} {'names' if section is OperatorSettings else 'ids'}"
+        elif value_help is not None:
+            kind = value_help.kind
+        else:
+            kind = "a mapping of keys, or null" if nullable else "a mapping of keys"
         yield SettingKey(
             path=path,
-            kind=f"a mapping of {_id_noun(section)} {'names' if section is OperatorSettings else 'ids'}"
-            if by_id
-            else kind,
+            kind=kind,
             description=field.description or "",
             default=_default(field),
             section=None if by_id else section,
