@@ -297,13 +297,17 @@ def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) ->
         if not base_url:
             output.warn(f"it stays so, and other commands refuse it; with model_base_url `{NONE}` it is taken away")
             return
-        offered = base_url
-        key, found = _ask_for_key_and_name(
-            answers, own, output, base_url, _saved_key(base_url, saved), saved.get("model", "")
-        )
+        found = _ask_for_key_and_name(answers, own, output, base_url, saved)
         if found is not None:
-            break
-    llm, says = found
+            key, llm, finding = found
+            _keep_model(own, llm, key, saved)
+            (output.good if finding.verdict is Verdict.OK else output.warn)(finding.says)
+            return
+        offered = base_url
+
+
+def _keep_model(own: OperatorFiles, llm: LLMSettings, key: str, saved: Mapping[str, Any]) -> None:
+    """Keep the values of a model that differ from the saved ones."""
     new = {
         "base_url": llm.base_url,
         "api_key": key,
@@ -312,19 +316,19 @@ def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) ->
     }
     old = {"structured_output_method": METHODS[0], **saved}
     own.keep({f"{LLM}.{name}": value for name, value in new.items() if old.get(name) != value})
-    (output.good if says.verdict is Verdict.OK else output.warn)(says.says)
 
 
 def _ask_for_key_and_name(
-    answers: Answers, own: OperatorFiles, output: WizardOutput, base_url: str, key: str, name: str
-) -> tuple[str, tuple[LLMSettings, Finding] | None]:
-    """Return the key, and the model with what it said; None: back to the address. `key`, `name`: what is saved."""
+    answers: Answers, own: OperatorFiles, output: WizardOutput, base_url: str, saved: Mapping[str, Any]
+) -> tuple[str, LLMSettings, Finding] | None:
+    """Return the key, the model, and the finding of a question to it; None: back to the address."""
+    key, name = _saved_key(base_url, saved), saved.get("model", "")
     of_key = Question("model_api_key", f"Its key (not shown), or `{NONE}`", secret=True)
     of_name = Question("model_name", "Name of the model" + (f", or `{BACK}`" if answers.interactive else ""))
     while True:
         given = answers.ask(of_key, lambda text: _check_key(own, base_url, text), key)
         try:
-            return given, answers.ask(
+            found = answers.ask(
                 of_name,
                 lambda text, given=given: None if text == BACK else _check_model_name(own, base_url, given, text),
                 name,
@@ -333,6 +337,8 @@ def _ask_for_key_and_name(
             if not answers.interactive:
                 answers.ask(of_key, refusing(str(refused)), key)
             output.bad(str(refused))
+        else:
+            return None if found is None else (given, *found)
 
 
 def _saved_key(base_url: str, saved: Mapping[str, Any]) -> str:
