@@ -243,7 +243,10 @@ def private_umask() -> Generator[None]:
 def run_guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[str], str]) -> int:
     """Run the command. Returns its exit code, or that of the error that ended it."""
     try:
-        code = run_command(settings, options)
+        chosen = chosen_command(options)
+        # The other modules are not imported: discord.py alone takes over a second.
+        module = importlib.import_module(f"commands.{'live' if chosen == BOT else COMMANDS[chosen].module}")
+        code: int = module.run(settings, options)
         sys.stdout.flush()
     except (UserError, FolderBusy, DamagedIds):
         raise
@@ -260,14 +263,6 @@ def run_guarded(settings: Settings, options: argparse.Namespace, redact: Callabl
         # The log takes secrets out of tracebacks; Python's own report of an error does not.
         log.critical("this is a bug; please report it together with these lines", exc_info=True)
         return FAILED
-    return code
-
-
-def run_command(settings: Settings, options: argparse.Namespace) -> int:
-    """Import and run the chosen command. The other modules are not imported: discord.py alone takes over a second."""
-    chosen = chosen_command(options)
-    name = "live" if chosen == BOT else COMMANDS[chosen].module
-    code: int = importlib.import_module(f"commands.{name}").run(settings, options)
     return code
 
 

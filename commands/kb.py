@@ -192,7 +192,7 @@ def _make_lesson(
     try:
         if action == "edit":
             old = removals.find_pair(library, names[0])
-            said += [*_pair_lines(old), ""]
+            said += [_heading(old), *_turn_lines(old), ""]
             if question is None:
                 question, asker_id = _question_answered(old)
                 said += ["The new answer is to:", *_indented(question)]
@@ -312,11 +312,6 @@ def _topic_lines(found: Overview, asked: str) -> Iterator[str]:
             [shown] = visible_lines(what)
             yield f"{_INDENT}[superseded in part by {by.id}, said {_minute(by)}: {shown}]"
         yield from _turn_lines(pair)
-
-
-def _pair_lines(pair: Pair) -> Iterator[str]:
-    yield _heading(pair)
-    yield from _turn_lines(pair)
 
 
 def _heading(pair: Pair) -> str:

@@ -92,6 +92,8 @@ def render_page(template: str, status: int = 200, **values: object) -> web.Respo
 
 
 def static_file(name: str) -> web.Response:
+    if name not in TYPES:
+        return web.Response(text="There is no such file.\n", status=404, headers=HEADERS)
     headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
     return web.Response(body=static_files()[name], content_type=TYPES[name], charset="utf-8", headers=headers)
 

@@ -509,16 +509,15 @@ class Settings(SettingsSection):
 S = TypeVar("S", bound=SettingsSection)
 
 
-def _secrets_in(section: BaseModel) -> Iterator[str]:
-    for name in type(section).model_fields:
-        value = getattr(section, name)
-        if isinstance(value, SecretStr):
-            yield value.get_secret_value()
-        elif isinstance(value, BaseModel | Mapping):
-            below = (value,) if isinstance(value, BaseModel) else cast("Mapping[object, object]", value).values()
-            for each in below:
-                if isinstance(each, BaseModel):
-                    yield from _secrets_in(each)
+def _secrets_in(value: object) -> Iterator[str]:
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _secrets_in(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for each in cast("Mapping[object, object]", value).values():
+            yield from _secrets_in(each)
 
 
 def _override(common: S, own: SettingsSection) -> S:
@@ -534,12 +533,9 @@ def _default_path(name: str) -> Path:
 
 
 def _replace_paths(kb: KnowledgeSettings, change: Callable[[str, Path, BelowDataDir], Path]) -> KnowledgeSettings:
-    changed: dict[str, Path] = {}
-    for name, field in KnowledgeSettings.model_fields.items():
-        for mark in field.metadata:
-            if isinstance(mark, BelowDataDir):
-                changed[name] = change(name, getattr(kb, name), mark)
-    return kb.model_copy(update=changed)
+    fields = KnowledgeSettings.model_fields.items()
+    marks = ((name, mark) for name, field in fields for mark in field.metadata if isinstance(mark, BelowDataDir))
+    return kb.model_copy(update={name: change(name, getattr(kb, name), mark) for name, mark in marks})
 
 
 def _for_server(common: Settings, guild_id: int, folder: Path) -> Settings:

@@ -491,7 +491,12 @@ def eval_document(report: EvalReport) -> Iterator[Block]:
     if wrong:
         yield Title("Wrong")
         texts = [
-            (question_text(each), expected_text(each), _cited(result), _answer_excerpt(result))
+            (
+                question_text(each),
+                expected_text(each),
+                _cited(result),
+                shorten(first_quote(result.reply) or result.reply, LINE),
+            )
             for each, result in wrong
         ]
         yield TableRows(("question", "expected", "answered from", "with"), texts)
@@ -561,11 +566,8 @@ def _comparison_blocks(found: Comparison) -> Iterator[Block]:
     for title, changes in (("Worse", found.worse), ("Better", found.better)):
         if changes:
             yield Title(title, 3)
-            yield TableRows(("question", "baseline", "now"), list(map(_change_row, changes)))
-
-
-def _change_row(change: Change) -> tuple[str, ...]:
-    return question_text(change.question), change.before, change.after
+            changed = [(question_text(each.question), each.before, each.after) for each in changes]
+            yield TableRows(("question", "baseline", "now"), changed)
 
 
 def _percent(found: EvalMetrics, share: Share) -> str:
@@ -574,7 +576,3 @@ def _percent(found: EvalMetrics, share: Share) -> str:
 
 def _cited(result: QuestionResult) -> str:
     return ", ".join(result.sources) or "no source"
-
-
-def _answer_excerpt(result: QuestionResult) -> str:
-    return shorten(first_quote(result.reply) or result.reply, LINE)

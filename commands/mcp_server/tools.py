@@ -310,7 +310,7 @@ class KnowledgeTools:
         if self.budget is not None:
             await self.budget.spend()
         result = await self.answerer.generate_reply(self.conversation(arguments["question"]))
-        reason, path = result.debug["reason"], dict(_path(result))
+        reason, path = result.debug["reason"], _path(result)
         if result.debug["result"] == OutcomeKind.FAILED:
             raise CallRefused(
                 f"No answer could be made: {reason}. Try search, which needs no model, or ask again later."
@@ -341,11 +341,10 @@ def _passage_lines(position: int, each: FoundPassage) -> Iterator[str]:
     yield from (f"   {line}".rstrip() for line in each.excerpt.split("\n"))
 
 
-def _path(result: AIResult) -> Iterator[tuple[str, Any]]:
-    """Yield the decisions of the steps. A list under the name of a step is no decision: it holds names of files."""
-    for name, decided in result.debug.items():
-        if name in DECISIONS and isinstance(decided, Mapping):
-            yield name, decided
+def _path(result: AIResult) -> dict[str, Any]:
+    """Return the decisions of the steps. A list under the name of a step is no decision: it holds names of files."""
+    decided = result.debug.items()
+    return {name: notes for name, notes in decided if name in DECISIONS and isinstance(notes, Mapping)}
 
 
 def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing found"]:
