@@ -26,6 +26,7 @@ from settings.kinds import (
     Url,
     Weight,
     WhenUnsure,
+    replacement,
     section,
     setting,
 )
@@ -163,17 +164,16 @@ class AnswerSettings(SettingsSection):
 
 
 class _OwnAnswerSettings(SettingsSection):
-    when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this server.")
-    approval: Approval | None = setting(None, "Replaces ai_response.approval in this server.")
-    reply_language: ReplyLanguage | None = setting(None, "Replaces ai_response.reply_language in this server.")
-    out_of_scope_hint: TextOrNone = setting(None, "Replaces ai_response.out_of_scope_hint in this server.")
-    project_introduction: TextOrNone = setting(None, "Replaces ai_response.project_introduction in this server.")
+    when_unsure: WhenUnsure | None = replacement("ai_response.when_unsure")
+    approval: Approval | None = replacement("ai_response.approval")
+    reply_language: ReplyLanguage | None = replacement("ai_response.reply_language")
+    out_of_scope_hint: TextOrNone = replacement("ai_response.out_of_scope_hint")
+    project_introduction: TextOrNone = replacement("ai_response.project_introduction")
 
 
 _OwnTask: TypeAlias = NonEmpty | None
 _OWN_TASKS: dict[str, Any] = {
-    name: (_OwnTask, setting(None, f"Replaces ai_response.{name} in this server."))
-    for name in AnswerSettings.task_keys().values()
+    name: (_OwnTask, replacement(f"ai_response.{name}")) for name in AnswerSettings.task_keys().values()
 }
 
 

@@ -91,6 +91,11 @@ def setting(default: T, description: str) -> T:
     return Field(default=default, description=description)
 
 
+def replacement(key: str, where: str = "server") -> None:
+    """Define a key that replaces `key` in one server or channel; null: it does not."""
+    return setting(None, f"Replaces {key} in this {where}.")
+
+
 def section(model: type[S]) -> S:
     """Define a section that may be left out; its description is the model's docstring."""
     return Field(default_factory=model, description=(model.__doc__ or "").strip())

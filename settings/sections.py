@@ -48,6 +48,7 @@ from settings.kinds import (
     Weight,
     WhenUnsure,
     null_as_empty,
+    replacement,
     section,
     setting,
 )
@@ -96,9 +97,9 @@ class LoggingSettings(SettingsSection):
 class ChannelSettings(SettingsSection):
     """What differs in one channel; null: what holds elsewhere."""
 
-    reply_mode: ReplyMode | None = setting(None, "Replaces discord.reply_mode in this channel.")
-    when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this channel.")
-    approval: Approval | None = setting(None, "Replaces ai_response.approval in this channel.")
+    reply_mode: ReplyMode | None = replacement("discord.reply_mode", "channel")
+    when_unsure: WhenUnsure | None = replacement("ai_response.when_unsure", "channel")
+    approval: Approval | None = replacement("ai_response.approval", "channel")
 
 
 class DiscordSettings(SettingsSection):
@@ -332,25 +333,25 @@ class DocumentSettings(SettingsSection):
 class GuildDiscordSettings(SettingsSection):
     """Where the bot listens and speaks in one server, and who belongs to its team."""
 
-    team_member_ids: SnowflakesOrNone = setting(None, "Replaces discord.team_member_ids in this server.")
-    team_role_ids: SnowflakesOrNone = setting(None, "Replaces discord.team_role_ids in this server.")
-    channel_allowlist: SnowflakesOrNone = setting(None, "Replaces discord.channel_allowlist in this server.")
-    channel_denylist: SnowflakesOrNone = setting(None, "Replaces discord.channel_denylist in this server.")
-    capture_channels: SnowflakesOrNone = setting(None, "Replaces discord.capture_channels in this server.")
-    reply_mode: ReplyMode | None = setting(None, "Replaces discord.reply_mode in this server.")
+    team_member_ids: SnowflakesOrNone = replacement("discord.team_member_ids")
+    team_role_ids: SnowflakesOrNone = replacement("discord.team_role_ids")
+    channel_allowlist: SnowflakesOrNone = replacement("discord.channel_allowlist")
+    channel_denylist: SnowflakesOrNone = replacement("discord.channel_denylist")
+    capture_channels: SnowflakesOrNone = replacement("discord.capture_channels")
+    reply_mode: ReplyMode | None = replacement("discord.reply_mode")
     channels: Mapping[Snowflake, ChannelSettings] = Field(
         default_factory=dict[int, ChannelSettings], description="Settings for single channels, beside discord.channels."
     )
-    escalation_channel_id: Snowflake | None = setting(None, "Replaces discord.escalation_channel_id in this server.")
-    review_channel_id: Snowflake | None = setting(None, "Replaces discord.review_channel_id in this server.")
+    escalation_channel_id: Snowflake | None = replacement("discord.escalation_channel_id")
+    review_channel_id: Snowflake | None = replacement("discord.review_channel_id")
 
 
 class GuildLimitSettings(SettingsSection):
     """Limits of one server, which is counted apart if any is set; one that is left out is as in `limits`."""
 
-    chains_per_user_per_hour: Count | None = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
-    answers_per_day: LimitOrNull = setting(None, "Replaces limits.answers_per_day in this server.")
-    tokens_per_day: LimitOrNull = setting(None, "Replaces limits.tokens_per_day in this server.")
+    chains_per_user_per_hour: Count | None = replacement("limits.chains_per_user_per_hour")
+    answers_per_day: LimitOrNull = replacement("limits.answers_per_day")
+    tokens_per_day: LimitOrNull = replacement("limits.tokens_per_day")
 
 
 class GuildSettings(SettingsSection):
@@ -448,13 +449,14 @@ class Settings(SettingsSection):
 
     def when_unsure_in(self, channel_id: int) -> WhenUnsure:
         """Return what the bot does in a channel when it is unsure and was not addressed."""
-        channel = self.discord.channels.get(channel_id)
-        return (None if channel is None else channel.when_unsure) or self.ai_response.when_unsure
+        return self._channel(channel_id).when_unsure or self.ai_response.when_unsure
 
     def approval_in(self, channel_id: int) -> Approval:
         """Return which answers in a channel wait for approval."""
-        channel = self.discord.channels.get(channel_id)
-        return (None if channel is None else channel.approval) or self.ai_response.approval
+        return self._channel(channel_id).approval or self.ai_response.approval
+
+    def _channel(self, channel_id: int) -> ChannelSettings:
+        return self.discord.channels.get(channel_id, ChannelSettings())
 
     @property
     def team_channels(self) -> Sequence[tuple[str, int]]:
