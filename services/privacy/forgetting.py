@@ -154,107 +154,241 @@ class TeamData(NamedTuple):
     named_by_operator: Collection[str] = ()
 
 
-def forget(
-    data: TeamData,
-    user_id: int,
-    configured: ConfiguredFiles | None = None,
-    texts: list[str] | None = None,
-    renamed_elsewhere: Callable[[list[str]], Mapping[str, str]] = lambda _texts: {},
-    own_words: OwnWords | None = None,
-) -> ForgetResult:
-    """Remove a person from the `data`: from its folder, its archive, and the topics, which follow from that.
-    `texts`: what the person wrote elsewhere, which is searched for too; texts found here are added to it.
+@dataclass(slots=True)
+class _Removal:
+    """Removes a person from the data of one team: from its folder, its archive, and the topics, which follow from that.
 
-    `configured`: unless it is None, every other file of the folder is dealt with or reported. Without a library, topics
-    are left and reported; the next opening of the library removes the person from them. A topic whose name has a word
-    of the person is renamed, unless the operator named it. `renamed_elsewhere`: given the person's texts, returns new
-    ids by old ones of sources renamed outside of the folder. `own_words`: tells which lines in records of others count
-    as the person's; None: the archive tells.
+    `texts`: the person's, which are searched for; those that are found are added. `own_words`: tells which lines in
+    records of others count as the person's. `done`: the counts so far.
 
-    Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
-
-    Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole. First
-    come recordings, votes and descriptions of topics, which are found by the person's texts and the replies to them;
-    then the archive, topics and posts, which hold these texts. So after a crash, another call finishes the work.
+    Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole.
     """
-    folder, raw, team, _ = data
-    folders = [folder.root, folder.posts.parent, folder.outbox, folder.drafts, folder.outcomes]
-    folders += [folder.llm_recordings, folder.pending, raw]
-    if configured is not None:
-        folders += (path for path in folder.root.rglob("*") if path.is_dir())
-    for each in folders:
-        files.clear_leftovers(each)  # copies that a crash has left
-    files.remove_folder(folder.regeneration)  # left by a rebuild that was cut off
-    done = ForgetResult()
-    asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
-    texts = [] if texts is None else texts
-    texts += texts_in(folder, raw, user_id)
-    found = _find_recordings(folder, configured, user_id, done)
-    texts += [text for of_person in found.recordings.values() for text in of_person.texts]
-    renamed, with_word, with_inner_word = _topics_to_rename(data, user_id, texts)
-    prefix = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
-    done.left += [f"{prefix} {topic} has a word of theirs" for topic in sorted(with_word)]
-    inner = [topic for topic in with_inner_word if topic not in with_word]
-    done.left += [f"{prefix} {topic} holds a word of theirs within another" for topic in inner]
-    ids = done.renamed = {**_source_ids(renamed), **renamed_elsewhere(texts)}
-    own_words = OwnWords(user_id, [raw]) if own_words is None else own_words
-    match, redacted = _forget_recorded(found, user_id, texts, ids, own_words, done)
-    _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
-    _forget_counts(folder.usage)
-    _forget_outcomes(folder, user_id, match, redacted, done)
-    rename_sources(folder, ids)
-    _forget_pending(folder.pending, user_id, done)
-    if team is not None:
-        team.drop_descriptions_of(user_id)  # first, as it finds them by the texts in topics
-        team.rename(renamed)
-    for path in sorted(raw.glob("*.txt")):
-        with files.locked_for_edit(path):
-            _forget_turns(path, user_id, done)
-    if team is not None:
-        done.topics = len(team.forget(user_id))
-    else:
-        DecisionLog(folder.decisions).forget({pair.key for pair in pairs_in(raw) if user_id in pair.author_ids})
-    done.posts, _ = _edit(folder.posts, lambda post: None if post.get("asker_id") == user_id else post, done)
-    _edit(folder.audit, lambda row: {**row, "by": ""} if row.get("by") == str(user_id) else row, done)
-    done.posts += forget_started(folder.outbox, user_id)
-    done.posts += forget_drafts(folder.drafts, user_id, match.found_in)
-    done.left += _lines_about_rest(data, user_id)
-    return done
 
+    data: TeamData
+    user_id: int
+    texts: list[str]
+    own_words: OwnWords
+    done: ForgetResult = field(default_factory=ForgetResult, init=False)
 
-def _lines_about_rest(data: TeamData, user_id: int) -> Iterator[str]:
-    """Yield a line for the operator about each thing in the `data` that may still hold words of the person."""
-    folder, raw, team, _ = data
-    unfinished = "a reply to somebody else that is being posted, or that the next start finishes; it may quote them"
-    yield from (f"{path}: {unfinished}, and is removed then" for path in replies_with(folder.outbox, user_id))
-    if damaged := DecisionLog(folder.decisions).count_damaged():
-        yield f"{folder.decisions}: {number_of(damaged, 'damaged line')}"
-    yield from (f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn")))
-    if team is not None:
-        rejected = sorted(team.paths.topics.glob("*.rejected*"))
-        yield from (f"{path}: a topic that somebody changed by hand" for path in rejected)
-    elif folder.team_topics.is_dir() and any(folder.team_topics.iterdir()):
-        yield f"{folder.team_topics}: not looked through"
+    def run(
+        self,
+        configured: ConfiguredFiles | None = None,
+        renamed_elsewhere: Mapping[str, str] | None = None,
+        servers: Sequence[TeamData] = (),
+    ) -> ForgetResult:
+        """Remove the person, and return the counts. Raises OSError and LibraryUnwritable: a file cannot be read or
+        written; what was done until then stays done.
 
+        `configured`: unless it is None, every other file of the folder is dealt with or reported. `renamed_elsewhere`:
+        new ids by old ones of sources renamed outside of the folder; those of topics of `servers` are added. Without a
+        library, topics are left and reported; the next opening of the library removes the person from them. A topic
+        whose name has a word of the person is renamed, unless the operator named it.
 
-def _forget_recorded(
-    found: _Recordings, user_id: int, texts: list[str], ids: Mapping[str, str], own_words: OwnWords, done: ForgetResult
-) -> tuple[TextMatch, int]:
-    """Forget a person in recordings. Returns the match that finds the person's words in records of others, and how many
-    LLM calls of others lost lines.
-    """
-    paths = sorted(found.llm_files)
-    in_prompts = OwnWords(user_id, published=lambda: (text for path in paths for text in published_in(path)))
+        First come recordings, votes and descriptions of topics, which are found by the person's texts and the replies
+        to them; then the archive, topics and posts, which hold these texts. So after a crash, another call finishes the
+        work.
+        """
+        folder, raw, team, _ = self.data
+        self._clear_leftovers(configured)
+        asked = [post for post in read_posts(folder.posts) if post.asker_id == self.user_id]
+        self.texts += texts_in(folder, raw, self.user_id)
+        found = self._find_recordings(configured)
+        self.texts += [text for of_person in found.recordings.values() for text in of_person.texts]
+        renamed = self._topics_to_rename()
+        elsewhere = {**(renamed_elsewhere or {}), **_renames_in(servers, self.user_id, self.texts)}
+        ids = self.done.renamed = {**_source_ids(renamed), **elsewhere}
+        match, redacted = self._forget_recorded(found, ids)
+        self._forget_votes({str(post.message_id) for post in asked})
+        _forget_counts(folder.usage)
+        self._forget_outcomes(match, redacted)
+        rename_sources(folder, ids)
+        self._forget_pending()
+        if team is not None:
+            team.drop_descriptions_of(self.user_id)  # first, as it finds them by the texts in topics
+            team.rename(renamed)
+        for path in sorted(raw.glob("*.txt")):
+            with files.locked_for_edit(path):
+                self._forget_turns(path)
+        if team is not None:
+            self.done.topics = len(team.forget(self.user_id))
+        else:
+            theirs = {pair.key for pair in pairs_in(raw) if self.user_id in pair.author_ids}
+            DecisionLog(folder.decisions).forget(theirs)
+        self.done.posts, _ = self._edit(folder.posts, lambda row: None if row.get("asker_id") == self.user_id else row)
+        self._edit(folder.audit, lambda row: {**row, "by": ""} if row.get("by") == str(self.user_id) else row)
+        self.done.posts += forget_started(folder.outbox, self.user_id)
+        self.done.posts += forget_drafts(folder.drafts, self.user_id, match.found_in)
+        self.done.left += self._lines_about_rest()
+        return self.done
 
-    def own(texts: list[str]) -> list[str]:
-        return in_prompts.of(own_words.of(texts))
+    def _clear_leftovers(self, configured: ConfiguredFiles | None) -> None:
+        """Delete copies that crashes have left, and a rebuild that was cut off."""
+        folder = self.data.folder
+        folders = [folder.root, folder.posts.parent, folder.outbox, folder.drafts, folder.outcomes]
+        folders += [folder.llm_recordings, folder.pending, self.data.raw]
+        if configured is not None:
+            folders += (path for path in folder.root.rglob("*") if path.is_dir())
+        for each in folders:
+            files.clear_leftovers(each)
+        files.remove_folder(folder.regeneration)
 
-    dropped = drop_llm_calls(paths, user_id, texts, ids, own)
-    done.exchanges, done.left = dropped.calls, [*done.left, *dropped.left]
-    match = TextMatch(own(texts), LONG_CHARS)
-    for path, of_person in found.recordings.items():
-        done.recorded += remove_from_recording(path, user_id, of_person, match)
-    return match, dropped.redacted
+    def _topics_to_rename(self) -> dict[str, str]:
+        """Return the new names of topics by the old ones, and report topics that keep a word of the person."""
+        renamed, with_word, with_inner_word = _topics_to_rename(self.data, self.user_id, self.texts)
+        prefix = f"{self.data.folder.decisions} and {self.data.folder.team_topics}: the name of the topic"
+        self.done.left += [f"{prefix} {topic} has a word of theirs" for topic in sorted(with_word)]
+        inner = [topic for topic in with_inner_word if topic not in with_word]
+        self.done.left += [f"{prefix} {topic} holds a word of theirs within another" for topic in inner]
+        return renamed
+
+    def _find_recordings(self, configured: ConfiguredFiles | None) -> _Recordings:
+        """Find the recordings in the folder. With `configured`, also report every other file that is not the
+        program's.
+        """
+        folder, left = self.data.folder, self.done.left
+        recorded = folder.llm_recordings.glob("**/*.jsonl")
+        found = _Recordings({path for path in recorded if path.is_file() and not path.is_symlink()})
+        if configured is None:
+            return found
+        paths = [path for path in unknown_files(folder, configured.ours) if path not in found.llm_files]
+        logs = logs_among(paths, configured.log)
+        if configured.is_running:
+            why = "not looked into while the bot runs; app.py --forget does so"
+            left += report_lines(sorted({*paths, *logs}), why)
+            return found
+        left += report_lines(logs, "a log; its lines have their id, and may repeat what they wrote")
+        links = [path for path in paths if path.is_symlink() and path not in logs]
+        left += report_lines(links, "a link; what it leads to is not looked into")
+        by_kind = self._by_kind(path for path in paths if path not in logs and path not in links)
+        found.llm_files.update(by_kind[FileKind.LLM_CALLS])
+        for path in by_kind[FileKind.RECORDING]:
+            of_person = found.recordings[path] = find_in_recording(path, self.user_id)
+            self._report_damaged(path, of_person.damaged)
+        attachments = {attachments_folder(path) for path in found.recordings}
+        others = [path for path in by_kind[FileKind.OTHER] if path.parent not in attachments]
+        left += report_lines(others, "none of this program's, not looked into")
+        unused = (
+            "a database that this configuration does not use, not looked into; delete it unless something else does"
+        )
+        left += report_lines(by_kind[FileKind.DATABASE], unused)
+        return found
+
+    def _by_kind(self, paths: Iterable[Path]) -> Mapping[FileKind, list[Path]]:
+        """Group files by their kind, and report those that cannot be read."""
+        found: defaultdict[FileKind, list[Path]] = defaultdict(list)
+        for path in paths:
+            try:
+                found[kind_of(path)].append(path)
+            except OSError as error:
+                why = f"cannot be read ({error.strerror}), so it is not known whose words it holds"
+                self.done.left.append(f"{path}: {why}")
+        return found
+
+    def _forget_recorded(self, found: _Recordings, ids: Mapping[str, str]) -> tuple[TextMatch, int]:
+        """Forget the person in recordings. Returns the match that finds their words in records of others, and how many
+        LLM calls of others lost lines.
+        """
+        paths = sorted(found.llm_files)
+        in_prompts = OwnWords(self.user_id, published=lambda: (text for path in paths for text in published_in(path)))
+
+        def own(texts: list[str]) -> list[str]:
+            return in_prompts.of(self.own_words.of(texts))
+
+        dropped = drop_llm_calls(paths, self.user_id, self.texts, ids, own)
+        self.done.exchanges = dropped.calls
+        self.done.left += dropped.left
+        match = TextMatch(own(self.texts), LONG_CHARS)
+        for path, of_person in found.recordings.items():
+            self.done.recorded += remove_from_recording(path, self.user_id, of_person, match)
+        return match, dropped.redacted
+
+    def _forget_votes(self, asked: set[str]) -> None:
+        """`asked`: the ids of the posts that answer the person; posts without a record are known by their question."""
+        try:
+            voter = pseudonym(self.data.folder.feedback_key.read_bytes(), self.user_id)
+        except FileNotFoundError:
+            voter = None  # nobody has voted, or nobody can tell any more who did
+        questions = set(self.texts)
+
+        def change(row: Record) -> Record | None:
+            if voter is not None and row.get("voter") == voter:
+                return None
+            theirs = row.get("message_id") in asked or row.get("question") in questions
+            return {**row, "question": REMOVED} if theirs else row
+
+        self.done.votes, self.done.questions = self._edit(self.data.folder.feedback, change)
+
+    def _forget_outcomes(self, match: TextMatch, redacted: int) -> None:
+        """Drop the outcomes of the person's parts, and report how many records of others repeated their words.
+        `redacted`: the number of such LLM calls.
+        """
+        changed = 0
+        for path in outcome_files(self.data.folder):
+            dropped, edited = self._edit(path, outcomes_without(self.user_id, match))
+            self.done.ends += dropped
+            changed += edited
+        counts = ((redacted, "exchange", " with a model"), (changed, "question", ""))
+        changes = " and ".join(f"{number_of(count, what)}{more}" for count, what, more in counts if count)
+        if changes:
+            self.done.left.append(f"of others, {changes} repeated lines of theirs, which are {REMOVED} now")
+
+    def _forget_pending(self) -> None:
+        """Drop the waiting captures that hold a message of the person, whole: the rest would be of little use."""
+        pending = self.data.folder.pending
+        for path in sorted(pending.glob("*")) if pending.is_dir() else []:
+            authors = _authors(path) if path.is_file() else None
+            if authors is None:
+                self.done.left.append(f"{path}: cannot tell whose it is")
+            elif self.user_id in authors:
+                files.remove(path)
+                self.done.pending += 1
+
+    def _forget_turns(self, path: Path) -> None:
+        """Remove the person's texts from a file of the archive."""
+        pieces: list[str] = []
+        removed = unreadable = unknown = 0
+        for piece, pair in blocks_in(path):
+            if not isinstance(pair, Pair):
+                unreadable += 1
+                pieces.append(piece)
+                continue
+            unknown += archive.UNKNOWN in pair.author_ids
+            kept = archive.remove_texts(pair, self.user_id)
+            removed += sum(before != after for before, after in zip(pair.turns, kept.turns, strict=True))
+            pieces.append(piece if kept == pair else archive.render(kept))
+        if removed:
+            files.replace(path, "".join(pieces).encode("utf-8", "surrogateescape"))
+            self.done.turns += removed
+        if unreadable:
+            self.done.left.append(f"{path}: {number_of(unreadable, 'malformed or truncated block')}")
+        if unknown:
+            stored = number_of(unknown, "conversation")
+            self.done.left.append(f"{path}: {stored} stored by an earlier program, which did not note who wrote what")
+
+    def _edit(self, path: Path, change: Callable[[Record], Record | None]) -> tuple[int, int]:
+        """Edit a file. Returns how many lines were dropped, and how many changed."""
+        edited = edit_records(path, change)
+        self._report_damaged(path, edited.damaged)
+        return edited.dropped, edited.changed
+
+    def _report_damaged(self, path: Path, lines: int) -> None:
+        if lines:
+            self.done.left.append(f"{path}: {number_of(lines, 'damaged line')}")
+
+    def _lines_about_rest(self) -> Iterator[str]:
+        """Yield a line for the operator about each thing that may still hold words of the person."""
+        folder, raw, team, _ = self.data
+        unfinished = "a reply to somebody else that is being posted, or that the next start finishes; it may quote them"
+        for path in replies_with(folder.outbox, self.user_id):
+            yield f"{path}: {unfinished}, and is removed then"
+        if damaged := DecisionLog(folder.decisions).count_damaged():
+            yield f"{folder.decisions}: {number_of(damaged, 'damaged line')}"
+        yield from (f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn")))
+        if team is not None:
+            rejected = sorted(team.paths.topics.glob("*.rejected*"))
+            yield from (f"{path}: a topic that somebody changed by hand" for path in rejected)
+        elif folder.team_topics.is_dir() and any(folder.team_topics.iterdir()):
+            yield f"{folder.team_topics}: not looked through"
 
 
 def _forget_counts(path: Path) -> None:
@@ -265,33 +399,10 @@ def _forget_counts(path: Path) -> None:
         files.replace(path, render_spent(read_spent(path)))
 
 
-def _forget_outcomes(folder: DataFolder, user_id: int, match: TextMatch, redacted: int, done: ForgetResult) -> None:
-    """Drop the outcomes of a person's parts, and report how many records of others repeated the person's words.
-    `redacted`: the number of such LLM calls.
-    """
-    changed = 0
-    for path in outcome_files(folder):
-        dropped, edited = _edit(path, outcomes_without(user_id, match), done)
-        done.ends += dropped
-        changed += edited
-    counts = ((redacted, "exchange", " with a model"), (changed, "question", ""))
-    changes = " and ".join(f"{number_of(count, what)}{more}" for count, what, more in counts if count)
-    if changes:
-        done.left.append(f"of others, {changes} repeated lines of theirs, which are {REMOVED} now")
-
-
 def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:
     """Collect a person's texts from a data folder and a raw archive. Blocking. Raises OSError."""
     asked = (post.question for post in read_posts(folder.posts) if post.asker_id == user_id)
     return [*_texts_by(raw, user_id), *asked, *questions_of(folder, user_id)]
-
-
-def _edit(path: Path, change: Callable[[Record], Record | None], done: ForgetResult) -> tuple[int, int]:
-    """Edit a file. Returns how many lines were dropped, and how many changed."""
-    edited = edit_records(path, change)
-    if edited.damaged:
-        done.left.append(f"{path}: {number_of(edited.damaged, 'damaged line')}")
-    return edited.dropped, edited.changed
 
 
 def _texts_by(raw: Path, user_id: int) -> Iterator[str]:
@@ -306,46 +417,6 @@ class _Recordings:
 
     llm_files: set[Path]
     recordings: dict[Path, PersonInRecording] = field(default_factory=dict[Path, PersonInRecording])
-
-
-def _find_recordings(
-    folder: DataFolder, configured: ConfiguredFiles | None, user_id: int, done: ForgetResult
-) -> _Recordings:
-    """Find the recordings in the folder. With `configured`, also report every other file that is not the program's."""
-    recorded = folder.llm_recordings.glob("**/*.jsonl")
-    found = _Recordings({path for path in recorded if path.is_file() and not path.is_symlink()})
-    if configured is None:
-        return found
-    paths = [path for path in unknown_files(folder, configured.ours) if path not in found.llm_files]
-    logs = logs_among(paths, configured.log)
-    if configured.is_running:
-        why = "not looked into while the bot runs; app.py --forget does so"
-        done.left += report_lines(sorted({*paths, *logs}), why)
-        return found
-    done.left += report_lines(logs, "a log; its lines have their id, and may repeat what they wrote")
-    links = [path for path in paths if path.is_symlink() and path not in logs]
-    done.left += report_lines(links, "a link; what it leads to is not looked into")
-    paths = [path for path in paths if path not in links]
-    kinds = dict[Path, FileKind]()
-    for path in paths:
-        if path in logs:
-            continue
-        try:
-            kinds[path] = kind_of(path)
-        except OSError as error:
-            done.left.append(f"{path}: cannot be read ({error.strerror}), so it is not known whose words it holds")
-    found.llm_files.update(path for path, kind in kinds.items() if kind is FileKind.LLM_CALLS)
-    for path in (path for path, kind in kinds.items() if kind is FileKind.RECORDING):
-        of_person = found.recordings[path] = find_in_recording(path, user_id)
-        if of_person.damaged:
-            done.left.append(f"{path}: {number_of(of_person.damaged, 'damaged line')}")
-    attachments = {attachments_folder(path) for path in found.recordings}
-    others = [path for path, kind in kinds.items() if kind is FileKind.OTHER and path.parent not in attachments]
-    done.left += report_lines(others, "none of this program's, not looked into")
-    databases = [path for path, kind in kinds.items() if kind is FileKind.DATABASE]
-    unused = "a database that this configuration does not use, not looked into; delete it unless something else does"
-    done.left += report_lines(databases, unused)
-    return found
 
 
 def _topics_to_rename(data: TeamData, user_id: int, texts: list[str]) -> tuple[dict[str, str], set[str], list[str]]:
@@ -376,57 +447,6 @@ def _topics_to_rename(data: TeamData, user_id: int, texts: list[str]) -> tuple[d
             with_inner_word.append(name)
     kept = {topic for topic in new_names if data.library is None or belongs_to(topic, data.named_by_operator)}
     return {topic: name for topic, name in new_names.items() if topic not in kept}, kept, with_inner_word
-
-
-def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: ForgetResult) -> None:
-    """`asked`: the ids of the posts that answer the person; `texts`: the person's, for posts without a record."""
-    try:
-        voter = pseudonym(folder.feedback_key.read_bytes(), user_id)
-    except FileNotFoundError:
-        voter = None  # nobody has voted, or nobody can tell any more who did
-
-    def change(row: Record) -> Record | None:
-        if voter is not None and row.get("voter") == voter:
-            return None
-        theirs = row.get("message_id") in asked or row.get("question") in texts
-        return {**row, "question": REMOVED} if theirs else row
-
-    done.votes, done.questions = _edit(folder.feedback, change, done)
-
-
-def _forget_turns(path: Path, user_id: int, done: ForgetResult) -> None:
-    pieces: list[str] = []
-    removed = unreadable = unknown = 0
-    for piece, pair in blocks_in(path):
-        if not isinstance(pair, Pair):
-            unreadable += 1
-            pieces.append(piece)
-            continue
-        unknown += archive.UNKNOWN in pair.author_ids
-        if (kept := archive.remove_texts(pair, user_id)) != pair:
-            removed += sum(before != after for before, after in zip(pair.turns, kept.turns, strict=True))
-            pieces.append(archive.render(kept))
-            continue
-        pieces.append(piece)
-    if removed:
-        files.replace(path, "".join(pieces).encode("utf-8", "surrogateescape"))
-        done.turns += removed
-    if unreadable:
-        done.left.append(f"{path}: {number_of(unreadable, 'malformed or truncated block')}")
-    if unknown:
-        stored = number_of(unknown, "conversation")
-        done.left.append(f"{path}: {stored} stored by an earlier program, which did not note who wrote what")
-
-
-def _forget_pending(pending: Path, user_id: int, done: ForgetResult) -> None:
-    """Drop the waiting captures that hold a message of the person, whole: the rest would be of little use."""
-    for path in sorted(pending.glob("*")) if pending.is_dir() else []:
-        authors = _authors(path) if path.is_file() else None
-        if authors is None:
-            done.left.append(f"{path}: cannot tell whose it is")
-        elif user_id in authors:
-            files.remove(path)
-            done.pending += 1
 
 
 def _authors(path: Path) -> set[int] | None:
@@ -477,18 +497,15 @@ def forget_in_all_servers(
     published: Callable[[], Iterable[str]] = tuple,
     other_archives: Sequence[Path] = (),
 ) -> ForgetResult:
-    """Run `forget` on the shared data and on that of each server, and add up the results. `texts`: the
-    person's; those found in recordings are added. `renamed`: the `planned_renames` of an archive that another process
-    keeps; `other_archives`: such archives, which are only read. `published`: gives the documentation.
+    """Remove a person from the shared data and from that of each server, and add up the results. Blocking. Raises as
+    `_Removal.run`. `texts`: the person's; those found in recordings are added. `renamed`: the `planned_renames` of an
+    archive that another process keeps; `other_archives`: such archives, which are only read. `published`: gives the
+    documentation.
     """
     own_words = OwnWords(user_id, [*(team.raw for team in (shared, *servers)), *other_archives], published)
-
-    def renamed_elsewhere(texts: list[str]) -> Mapping[str, str]:
-        return {**(renamed or {}), **_renames_in(servers, user_id, texts)}
-
     for server in servers:
         files.remove_folder(server.folder.regeneration)  # else reported, though gone by then
-    done = forget(shared, user_id, configured, texts, renamed_elsewhere, own_words)
+    done = _Removal(shared, user_id, texts, own_words).run(configured, renamed, servers)
     for server in servers:
-        done.add(forget(server, user_id, texts=texts, own_words=own_words))
+        done.add(_Removal(server, user_id, texts, own_words).run())
     return done

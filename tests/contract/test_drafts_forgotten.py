@@ -17,8 +17,7 @@ from services.conversations import DraftAction
 from services.discord.protocols import PostFailed
 from services.knowledge import Source
 from services.llm import Usage
-from services.privacy import ForgetResult, TeamData
-from services.privacy.forgetting import forget
+from services.privacy import ForgetResult, TeamData, forget_in_all_servers
 from services.storage import DataFolder
 from sinks.drafts import CHANGED_SINCE
 from tests.contract.test_approval import ReviewChannel, begin, decide, drafts_of, held
@@ -219,7 +218,7 @@ async def test_who_is_forgotten_while_the_bot_is_away(tmp_path: Path, channel: R
     question = await quoted(world)
     await world.close()
     folder = DataFolder(tmp_path / "data")
-    forget(TeamData(folder, folder.team_raw), BEN.id)
+    forget_in_all_servers(TeamData(folder, folder.team_raw), [], BEN.id, [])
     assert not holding(folder.drafts, BENS)
     world = await begin(tmp_path, channel)
     await world.wait(5)

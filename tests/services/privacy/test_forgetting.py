@@ -22,7 +22,7 @@ from services.llm.usage import Spent, read_spent, render_spent
 from services.privacy.forgetting import (
     ForgetResult,
     TeamData,
-    forget,
+    forget_in_all_servers,
     has_archived_text,
     limits_pseudonym,
     outcomes_without,
@@ -102,6 +102,11 @@ def folder(tmp_path: Path) -> DataFolder:
     ]
     files.append(folder.llm_recordings / "today.jsonl", "".join(lines).encode())
     return folder
+
+
+def forget(data: TeamData, user_id: int, configured: ConfiguredFiles | None = None) -> ForgetResult:
+    """Forget a person where there is one server."""
+    return forget_in_all_servers(data, [], user_id, [], configured)
 
 
 def kept(folder: DataFolder) -> dict[Path, bytes]:

@@ -12,7 +12,7 @@ import pytest
 
 from services.conversations.drafts import read_drafts, render_draft
 from services.conversations.posts import read_started, render_started
-from services.privacy.forgetting import ForgetResult, TeamData, forget, forget_in_all_servers, planned_renames
+from services.privacy.forgetting import ForgetResult, TeamData, forget_in_all_servers, planned_renames
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -20,6 +20,7 @@ from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.library import TeamLibrary, read_state
 from tests.services.conversations.made_drafts import made_draft
+from tests.services.privacy.test_forgetting import forget
 from tests.services.storage.power import Machine
 from tests.services.team.pairs import (
     added,

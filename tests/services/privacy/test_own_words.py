@@ -16,14 +16,14 @@ from services.knowledge import Source
 from services.llm import Field, Prompt, id_field, section
 from services.llm.endpoint import Reply, Request, RequestedCall, Round
 from services.llm.recording import render
-from services.privacy.forgetting import TeamData, forget, forget_in_all_servers
+from services.privacy.forgetting import TeamData, forget_in_all_servers
 from services.privacy.recordings import drop_llm_calls, published_in
 from services.privacy.text_match import OwnWords
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from services.telemetry import PartOutcome, current_people, render_part_outcome
-from tests.services.privacy.test_forgetting import ADA, BOB, TEAM, pair
+from tests.services.privacy.test_forgetting import ADA, BOB, TEAM, forget, pair
 
 DOCUMENTED = "A backup is restored by the command restore --all in the folder of the backup."
 TAUGHT = "Open the cellar door first and count slowly up to nineteen."
