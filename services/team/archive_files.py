@@ -26,9 +26,6 @@ CHUNK_BYTES = 1 << 20  # read from a file at once, unless one block is longer
 _NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
 _SETTLED_NS = 100_000_000  # changes to a folder within the resolution of its clock look like one
 
-
-_warned = BoundedDict[str, None](10_000)
-
 log = logging.getLogger(__name__)
 
 
@@ -42,6 +39,9 @@ def week_files(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
     except FileNotFoundError:
         return []
+
+
+_warned = BoundedDict[str, None](10_000)
 
 
 def warn_once(line: str) -> None:
@@ -64,32 +64,37 @@ CLOCK_SECONDS = 86_400
 """The most by which the time of a message may be ahead of the clock of this machine."""
 
 
+def _earliest_capture(message_id: int) -> int:
+    """Return the second since 1970 before which a message cannot be captured: it had to be written first."""
+    return int(snowflake_time(message_id) - CLOCK_SECONDS)
+
+
+def _files_since(folder: Path, second: int) -> list[Path]:
+    """Return the files with captures from this second since 1970 on."""
+    first = archive.week_file(Decimal(second))
+    return [path for path in week_files(folder) if path.name >= first]
+
+
 def last_captures(folder: Path, message_ids: Collection[int]) -> list[Pair]:
     """Return the last capture of each conversation that holds one of these messages. Only files that may hold one are
-    read: a message is captured after it was written.
+    read.
     """
-    first = archive.week_file(Decimal(int(snowflake_time(min(message_ids)) - CLOCK_SECONDS)))
     found: dict[str, Pair] = {}
-    for path in week_files(folder):
-        if path.name < first:
+    for path in _files_since(folder, _earliest_capture(min(message_ids))):
+        text, words = _sound_text(path), [*map(str, message_ids), *found]
+        if not any(word in text for word in words):
             continue
-        data = path.read_bytes()
-        words = [*map(str, message_ids), *found]
-        if not any(word.encode() in data for word in words):
-            continue
-        for pair in archive.pairs_with(data[: sound_length(data)].decode(errors="replace"), words):
+        for pair in archive.pairs_with(text, words):
             known = found.get(pair.conversation_id)
-            if known is not None or not frozenset(message_ids).isdisjoint(pair.message_ids):
-                found[pair.conversation_id] = pair if known is None else max(known, pair, key=attrgetter("key"))
+            if known is not None or not set(message_ids).isdisjoint(pair.message_ids):
+                found[pair.conversation_id] = max(known or pair, pair, key=attrgetter("key"))
     return list(found.values())
 
 
 def earlier_captures(folder: Path, pair: Pair) -> list[Pair]:
     """Return the captures of a pair's conversation before it, oldest first. Only files that may hold one are read."""
-    written = Decimal(int(snowflake_time(min(pair.message_ids)) - CLOCK_SECONDS))
-    first = archive.week_file(min(written, pair.key))
-    texts = (path.read_bytes().decode(errors="replace") for path in week_files(folder) if path.name >= first)
-    found = (each for text in texts for each in archive.pairs_with(text, [pair.conversation_id]))
+    paths = _files_since(folder, min(_earliest_capture(min(pair.message_ids)), int(pair.key)))
+    found = (each for path in paths for each in archive.pairs_with(_sound_text(path), [pair.conversation_id]))
     earlier = (each for each in found if each.conversation_id == pair.conversation_id and each.key < pair.key)
     return sorted(earlier, key=attrgetter("key"))
 
@@ -100,11 +105,8 @@ def last_ids_of(
     """Return by file the id of the last capture of each conversation that one of these pairs is of, or that has one of
     these ids. `since`: the id of something on Discord that is older than all of them.
     """
-    first = archive.week_file(Decimal(int(snowflake_time(since) - CLOCK_SECONDS)))
     wanted, last = set(conversation_ids), dict[str, tuple[Path, str]]()
-    for path in week_files(folder):
-        if path.name < first:
-            continue
+    for path in _files_since(folder, _earliest_capture(since)):
         for pair_id, conversation_id, _ in archive.heads(_sound_text(path)):
             if pair_id in pair_ids:
                 wanted.add(conversation_id)
@@ -133,9 +135,7 @@ def authors_in(folder: Path, pair_ids: Iterable[str]) -> set[int]:
 
 
 def pairs_with_ids(folder: Path, pair_ids: Iterable[str]) -> list[Pair]:
-    """Return the pairs with these ids. Only the files of their weeks are read; what is no id of a pair is left out.
-    Raises OSError.
-    """
+    """Return the pairs with these ids. Only the files of their weeks are read; what is no id of a pair is left out."""
     by_week: dict[str, list[str]] = {}
     for pair_id in pair_ids:
         with suppress(archive.BadId):

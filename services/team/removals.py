@@ -108,11 +108,7 @@ Note = Callable[[str], object]
 """Is told the id of a pair that is about to be corrected."""
 
 
-def _note_nothing(_pair_id: str) -> None:
-    pass
-
-
-def remove(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothing) -> str:
+def remove(library: TeamLibrary, pair_id: str, at: str, note: Note | None = None) -> str:
     """Take a pair out of its topic for good, and keep later captures of its conversation out; what it had replaced is
     back. Returns a line about it. Raises RemovalRefused, and as `decide` and `note`.
     """
@@ -122,7 +118,8 @@ def remove(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothi
         raise RemovalRefused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
     topic, topics = placement.topic_of.get(pair.key), placement.messages_by_topic(pair.key)
     earlier = _removed_earlier(library, pair)
-    note(pair.id)
+    if note is not None:
+        note(pair.id)
     before = set(library.fold.active)
     library.decide(Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier), pair)
     if topic is None:
@@ -136,7 +133,7 @@ def remove(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothi
     return f"{pair.id} is removed from {topic}, which {rest}.{returned}"
 
 
-def restore(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothing) -> str:
+def restore(library: TeamLibrary, pair_id: str, at: str, note: Note | None = None) -> str:
     """Put a pair back into its last topic. Returns a line about it. Raises as `remove`."""
     pair = find_pair(library, pair_id)
     placement = library.fold.placement
@@ -156,7 +153,8 @@ def restore(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_noth
         )
     tied = next((each.replaces for each in placement.removed_again.values() if each.key == pair.key), ())
     earlier = tuple(dict.fromkeys((*tied, *_removed_earlier(library, pair))))
-    note(pair.id)
+    if note is not None:
+        note(pair.id)
     library.decide(Decision(pair.id, at, Action.RESTORED, Actor.OPERATOR, last_topic, replaces=earlier), pair)
     topic = placement.topic_of.get(pair.key)
     return f"{pair.id} is in {topic} again." if topic is not None else f"{pair.id} will be filed at the next start."

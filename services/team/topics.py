@@ -122,7 +122,7 @@ class Placement:
         corrected: for each pair that others correct in part, what no longer holds, by the key of the other pair.
     """
 
-    def __init__(self, decisions: Iterable[Decision] = (), start: Decimal | None = None) -> None:
+    def __init__(self, decisions: Iterable[Decision], start: Decimal | None = None) -> None:
         """`start`: pairs up to this key need no decision; None: all do."""
         self.topic_of: dict[Decimal, str] = {}
         self.last_topic: dict[Decimal, str] = {}
@@ -269,7 +269,7 @@ class RemovedCaptures:
     as an answer may be captured again under another id.
     """
 
-    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
+    def __init__(self, pairs: Iterable[Pair]) -> None:
         self._ids: dict[str | int, dict[str, None]] = {}  # by conversation, and by message of the team
         for pair in pairs:
             self.add(pair)
