@@ -336,17 +336,8 @@ def complete_added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: i
     if not decision.topic:
         raise ValueError(f"{decision.qa_id} is added to no topic")
     if (later := fold.later_capture(pair)) is not None:
-        reason = skipped_for(later.id)
-        return replace(
-            decision,
-            action=Action.SKIPPED,
-            topic=None,
-            remove_ids=(),
-            reason=reason,
-            superseded_parts=(),
-            conflicts=(),
-            pieces=(),
-        )
+        reason, replaces = skipped_for(later.id), decision.replaces
+        return Decision(decision.qa_id, decision.at, Action.SKIPPED, decision.by, replaces=replaces, reason=reason)
     replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, fold.captures(pair))))
     return _with_topic_files(fold, replace(decision, replaces=tuple(replaces)), decision.topic, pair, max_chars)
 
@@ -515,10 +506,9 @@ class TeamLibrary:
             return None
 
     def _changed_by(self, pair: Pair) -> Pair | None:
-        for held in self.fold.captures(pair):
-            if held.key < pair.key and has_changed(pair, held):
-                return held
-        return None
+        """Return an active earlier capture of the conversation that a pair has changed."""
+        earlier = (held for held in self.fold.captures(pair) if held.key < pair.key)
+        return next((held for held in earlier if has_changed(pair, held)), None)
 
     def _compare(self) -> None:
         """Read the next of what was captured later of filed conversations. Raises OSError."""
@@ -627,7 +617,7 @@ class TeamLibrary:
             if last.action is not Action.ADDED:
                 return again
             placement = self.fold.placement
-            if not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
+            if last.key not in placement.withdrawn and last.key not in placement.topic_of:
                 return None
             kept = placement.pieces.get(last.key, ())
             pieces = [each for each in kept if (piece := piece_of(pair, each.messages)) and has_team_text(piece)]
@@ -689,32 +679,35 @@ class TeamLibrary:
                 pair = None
             if pair is None and decision.action in {Action.ADDED, Action.RESTORED, Action.REMOVED}:
                 pair = self._find(decision.key)
-            if decision.action is Action.ADDED:
-                if pair is None:
-                    raise UnknownPair(f"{decision.qa_id} is not in {self.paths.raw}")
-                removal = self.removal_of(pair, decision.at)
-                decision = removal or complete_added(self.fold, decision, pair, self.max_topic_chars)
-            elif decision.action is Action.RESTORED and pair is not None:
-                decision = complete_restored(self.fold, decision, pair, self.max_topic_chars)
-                again = (key for key in self._replaced_by(pair, self._log()) if key in self.fold.active)
-                decision = replace(decision, remove_ids=tuple(self.fold.active[key].id for key in again))
-            returning: Sequence[tuple[Decision, Pair]] = ()
+            decision = self._complete(decision, pair)
+            applied: list[tuple[Decision, Pair | None]] = [(decision, pair)]
             is_withdrawn = decision.action is Action.REMOVED and not decision.by.is_curator
             if is_withdrawn and brings_back and pair is not None:
-                returning = self._decisions_to_add_again(decision, pair)
-            noted = [decision, *(each for each, _ in returning)]
+                applied += self._decisions_to_add_again(decision, pair)
+            noted = [each for each, _ in applied]
             if put_off:
                 self._unlogged += noted
             else:
                 with _reporting_write_errors(f"The decision about {decision.qa_id} was not noted"):
                     self._note(*noted)
-            changed = self.fold.apply(decision, pair).union(*(self.fold.apply(*each) for each in returning))
-            filed = [each.conversation_id for each in (pair, *(back for _, back in returning)) if each is not None]
-            self._uncompared.update(dict.fromkeys(filed))
+            changed = set[str]().union(*(self.fold.apply(*each) for each in applied))
+            self._uncompared.update({each.conversation_id: None for _, each in applied if each is not None})
             if decision.action is Action.RESTORED and decision.key not in self.fold.placement.decided:
                 self.reader.rewind()
             self._state_written = False
             return self._update(changed, put_off=put_off)
+
+    def _complete(self, decision: Decision, pair: Pair | None) -> Decision:
+        """Complete a decision about a pair that goes into a topic. Raises UnknownPair, OSError."""
+        if decision.action is Action.ADDED:
+            if pair is None:
+                raise UnknownPair(f"{decision.qa_id} is not in {self.paths.raw}")
+            return self.removal_of(pair, decision.at) or complete_added(self.fold, decision, pair, self.max_topic_chars)
+        if decision.action is Action.RESTORED and pair is not None:
+            restored = complete_restored(self.fold, decision, pair, self.max_topic_chars)
+            again = (key for key in self._replaced_by(pair, self._log()) if key in self.fold.active)
+            return replace(restored, remove_ids=tuple(self.fold.active[key].id for key in again))
+        return decision
 
     def _log(self) -> list[Decision]:
         """Return all decisions, oldest first. Raises OSError."""
