@@ -343,7 +343,7 @@ def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: 
         places = [] if place_id is None else [place_id]
         if place_id is None or not history.knows(place_id):
             # It was captured before the start, or is in an archived thread, which Discord does not list at a start.
-            noted = links.place(pair.id)
+            noted = links.find(pair.id)
             places += [] if noted is None else [noted.channel_id, *([noted.parent_id] if noted.parent_id else [])]
         if any(map(history.is_place_gone, places)):
             return True

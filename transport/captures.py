@@ -28,7 +28,7 @@ from clock import now
 from clock.timeouts import Backoff
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
-from services.team import Capture, PendingCapture, Revision, captures
+from services.team import Capture, PendingCapture, Revision, pending
 from streams.captures import RemoteRevisions
 from transport.connection import AWAY_ERRORS, streams_of
 from transport.lease import Lease
@@ -201,7 +201,7 @@ class CaptureReceiver:
                 capture = RemoteRevisions(guild_id, decode_revisions(message.data), ended)
             else:
                 capture = decode_capture(message.data, headers, self._numbers)
-        except (captures.DamagedCapture, KeyError, ValueError) as error:
+        except (pending.DamagedCapture, KeyError, ValueError) as error:
             log.error("a capture cannot be read, and stays where it is: %s", error)  # noqa: TRY400 (a line for the operator)
             return
         self._waiting[self._numbers] = message
@@ -225,8 +225,8 @@ def has_written_in(data: bytes, user_id: int) -> bool:
     with suppress(ValueError):
         return any(each.author_id == user_id for each in decode_revisions(data))
     try:
-        capture = captures.parse_pending(data).capture
-    except captures.DamagedCapture:
+        capture = pending.parse_pending(data).capture
+    except pending.DamagedCapture:
         return False
     return any(each.author_id == user_id for each in capture.messages)
 
@@ -237,7 +237,7 @@ def encode_capture(capture: Capture, part: Part) -> tuple[bytes, dict[str, str]]
     message_id = f"{capture.conversation_id}-{capture.messages[-1].message_id}-{len(capture.messages)}-{part.last.id}"
     headers = {MESSAGE_ID: message_id, PART_HEADER: render_part(part)}
     # Its place is in the header.
-    return captures.render_pending(PendingCapture(now(), replace(capture, part=None), ())), headers
+    return pending.render_pending(PendingCapture(now(), replace(capture, part=None), ())), headers
 
 
 _REVISIONS = TypeAdapter(tuple[Revision, ...])
@@ -257,7 +257,7 @@ def decode_capture(data: bytes, headers: Mapping[str, str], number: int) -> Capt
 
     Raises DamagedCapture, KeyError, ValueError.
     """
-    capture = captures.parse_pending(data).capture
+    capture = pending.parse_pending(data).capture
     return replace(capture, part=parse_part(headers[PART_HEADER], number))
 
 

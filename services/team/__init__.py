@@ -3,8 +3,9 @@ follow from both (tier 2).
 
 How a pair travels:
 
-    captures        a team member's part and the messages around it, joined with earlier captures of the conversation;
-                    one whose images cannot be described yet waits in a file of its own
+    captures        a team member's part and the messages around it, joined with earlier captures of the conversation
+    pending         captures whose images cannot be described yet, each in a file of its own
+    pair_links      where on Discord each stored pair comes from
     archive         the grammar of its blocks, which `sinks.team` appends, and the labels of who speaks in them;
                     `archive_files` finds, reads and repairs the files
     library         hands out the oldest undecided pair, and is the one writer of all that follows:
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING
 from services import lazy_exports
 
 if TYPE_CHECKING:
-    from services.team import archive, archive_files, captures, library, rebuilding, removals
+    from services.team import archive, archive_files, library, pending, rebuilding, removals
     from services.team.archive import (
         REMOVED,
         Pair,
@@ -45,17 +46,12 @@ if TYPE_CHECKING:
         Capture,
         CapturedImage,
         CapturedMessage,
-        PairLinks,
-        PendingCapture,
-        PendingFolder,
         RecentCaptures,
         Revision,
         apply_revisions,
         captured_images,
         captured_messages,
         leave_out,
-        pair_link_line,
-        revise_pending,
         with_doubts,
     )
     from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
@@ -76,6 +72,8 @@ if TYPE_CHECKING:
         topic_files,
     )
     from services.team.opening import check_library, open_library
+    from services.team.pair_links import PairLinks, pair_link_line
+    from services.team.pending import PendingCapture, PendingFolder, revise_pending
     from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, RebuildTask
     from services.team.removals import Overview, overview
     from services.team.teaching import (

@@ -14,11 +14,12 @@ from clock import from_rfc3339
 from model.conversations import Image
 from model.messages import Attachment
 from services.knowledge import topic_blocks
-from services.team import archive, captures, decisions, library, topics
+from services.team import archive, decisions, library, pending, topics
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, CapturedImage, CapturedMessage, PairLinks
+from services.team.captures import Capture, CapturedImage, CapturedMessage
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark
 from services.team.library import LibraryUnusable, TeamState
+from services.team.pair_links import PairLinks
 from services.team.topics import Correction
 from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, damaged, damaged_text, json_files, line_files, one_line
 from tests.services.team.test_archive import a_pair
@@ -61,7 +62,7 @@ SAID = (
     CapturedMessage(1, 11, PairTurn(Speaker.USER, "It says\n[image: a.png]")),
     CapturedMessage(2, 50, PairTurn(Speaker.TEAM, "Restart.")),
 )
-WAITING = captures.PendingCapture(
+WAITING = pending.PendingCapture(
     5.5, Capture(None, "thread_1", SAID), (PICTURE,), {PICTURE: Image("a.png", "image/png", b"PNG\n\x00")}
 )
 STATES = [
@@ -112,15 +113,15 @@ def test_a_decision_is_read_or_reported_and_written_as_it_was(caplog: pytest.Log
 
 @THOROUGHLY
 @given(
-    damaged(captures.render_pending(WAITING)) | json_files(json.loads(captures.render_pending(WAITING).split(b"\n")[0]))
+    damaged(pending.render_pending(WAITING)) | json_files(json.loads(pending.render_pending(WAITING).split(b"\n")[0]))
 )
 def test_a_waiting_capture_is_read_whole_or_damaged(data: bytes) -> None:
     try:
-        found = captures.parse_pending(data)
-    except captures.DamagedCapture as error:
+        found = pending.parse_pending(data)
+    except pending.DamagedCapture as error:
         one_line(error)
         return
-    assert captures.parse_pending(captures.render_pending(found)) == found
+    assert pending.parse_pending(pending.render_pending(found)) == found
 
 
 @THOROUGHLY

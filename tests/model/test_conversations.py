@@ -17,7 +17,8 @@ from services.team import (
     RecentCaptures,
     Speaker,
     archive,
-    captures,
+    pair_links,
+    pending,
 )
 from sinks.team import merge
 from transport.captures import decode_capture, encode_capture
@@ -51,7 +52,7 @@ async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over
 
     capture = Capture(PART, name, (ASKED, ANSWERED))
     waiting = PendingCapture(5.0, Capture(None, name, capture.messages), ())
-    assert captures.parse_pending(captures.render_pending(waiting)) == waiting
+    assert pending.parse_pending(pending.render_pending(waiting)) == waiting
 
     handed = decode_capture(*encode_capture(capture, PART), 4)
     assert (handed.conversation_id, handed.messages) == (name, capture.messages)
@@ -75,7 +76,7 @@ def test_a_kind_that_joins_by_messages_goes_on_and_another_is_read_as_a_whole(ki
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_link_to_what_is_on_discord(kind: ConversationKind) -> None:
-    line = captures.pair_link_line("qa_1", Capture(PART, kind.make_id(50), (ASKED, ANSWERED)))
+    line = pair_links.pair_link_line("qa_1", Capture(PART, kind.make_id(50), (ASKED, ANSWERED)))
     assert (line is not None) is kind.is_on_discord
 
 
@@ -87,8 +88,8 @@ def test_what_is_no_id_is_refused_everywhere(name: str) -> None:
         kind_of(name)
     with pytest.raises(archive.Malformed, match=f"^conversation_id {re.escape(repr(name))} is neither {ID_FORMS}$"):
         pair(name, STAMP, ASKED, ANSWERED)
-    with pytest.raises(captures.DamagedCapture, match="conversation_id"):
-        captures.parse_pending(captures.render_pending(PendingCapture(5.0, Capture(None, name, (ASKED, ANSWERED)), ())))
+    with pytest.raises(pending.DamagedCapture, match="conversation_id"):
+        pending.parse_pending(pending.render_pending(PendingCapture(5.0, Capture(None, name, (ASKED, ANSWERED)), ())))
 
 
 def test_no_kind_begins_like_another() -> None:

@@ -11,7 +11,8 @@ from clock import now
 from operators.capturing import retry_pending
 from services.llm.endpoint import BadOutput, Unavailable
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.captures import Capture, CapturedMessage, PendingCapture, PendingFolder
+from services.team.captures import Capture, CapturedMessage
+from services.team.pending import PendingCapture, PendingFolder
 from tests.team import pair
 
 DAY = 86_400.0

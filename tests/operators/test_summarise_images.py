@@ -17,9 +17,9 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, PromptRefused, Unavailable
 from services.llm.images import ImageFailed, ImageUnusable
 from services.llm.usage import Usage
-from services.team import captures
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, CapturedImage, CapturedMessage, PendingCapture, PendingFolder
+from services.team.captures import Capture, CapturedImage, CapturedMessage
+from services.team.pending import PendingCapture, PendingFolder
 from services.telemetry import current_people
 from tests.team import ScriptedCurator
 
@@ -129,7 +129,7 @@ async def test_a_conversation_that_grows_waits_once_and_no_more_is_kept_than_fit
             await summarised(each)
     [kept] = pending.all()
     assert (kept.capture, kept.since, source.loaded) == (grown.capture, one.since, [1])
-    monkeypatch.setattr(captures, "MOST_PENDING_BYTES", 1)
+    monkeypatch.setattr("services.team.pending.MOST_PENDING_BYTES", 1)
     assert words(await summarised(waiting(picture(2)))) == words(waiting(picture(2)).capture)
 
 

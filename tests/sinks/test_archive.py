@@ -21,7 +21,8 @@ from services.storage import files
 from services.team import REMOVED, archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
-from services.team.captures import Capture, CapturedMessage, PairLinks, RecentCaptures, Revision
+from services.team.captures import Capture, CapturedMessage, RecentCaptures, Revision
+from services.team.pair_links import PairLinks
 from services.team.teaching import LessonForm, lesson_of
 from sinks.team import MOST_VERSIONS, RawArchive
 from tests.talk import ANN, BEN, STAFF, START, Talk, snowflake
@@ -513,9 +514,9 @@ async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_
     assert pairs_in(tmp_path / "raw")[-1] == again[0]
     assert again[0].said_at == pairs_in(tmp_path / "raw")[0].said_at
     links = PairLinks(places)
-    before, after = links.place(first.qa_id or ""), links.place(again[0].id)
+    before, after = links.find(first.qa_id or ""), links.find(again[0].id)
     assert before is not None
-    assert after == before._replace(message_id=said[-1].message_id)
+    assert after == before._replace(qa_id=again[0].id, message_id=said[-1].message_id)
     assert await raw.revise([Revision(more.message_id)]) == []
     assert raw.holds([more.message_id])
     assert not raw.holds([snowflake(99)])
@@ -623,7 +624,7 @@ async def test_a_conversation_whose_place_is_not_known_is_captured_again_without
     raw = RawArchive(tmp_path / "raw", RecentCaptures(), lambda: START + 60, places=tmp_path / "places.jsonl")
     raw.write([replace(capture(1), part=None)], START + 60)
     [again] = await raw.revise([Revision(snowflake(3))])
-    assert PairLinks(tmp_path / "places.jsonl").place(again.id) is None
+    assert PairLinks(tmp_path / "places.jsonl").find(again.id) is None
 
 
 async def test_a_capture_that_waits_while_its_message_is_deleted_is_stored_without_it(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.archive_files import pairs_in
-from services.team.captures import PendingFolder, RecentCaptures
+from services.team.captures import RecentCaptures
+from services.team.pending import PendingFolder
 from sinks.team import RawArchive
 from streams.captures import ImageServices, captures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk

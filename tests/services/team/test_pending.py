@@ -11,16 +11,12 @@ from hypothesis import strategies as st
 from model.conversations import Image
 from model.messages import Attachment, Place, PlaceKind
 from services.team.archive import UNKNOWN, PairTurn, Speaker
-from services.team.captures import (
-    Capture,
-    CapturedImage,
-    CapturedMessage,
+from services.team.captures import Capture, CapturedImage, CapturedMessage, RecentCaptures, Revision
+from services.team.pair_links import pair_link_line
+from services.team.pending import (
     DamagedCapture,
     PendingCapture,
     PendingFolder,
-    RecentCaptures,
-    Revision,
-    pair_link_line,
     parse_pending,
     render_pending,
     revise_pending,

@@ -12,7 +12,8 @@ import pytest
 
 from model.outcomes import OutcomeKind
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, CapturedMessage, PairLinks, RecentCaptures, pair_link_line
+from services.team.captures import Capture, CapturedMessage, RecentCaptures
+from services.team.pair_links import PairLinks, pair_link_line
 from sinks.team import RawArchive
 from tests.services.storage.power import Machine
 from tests.talk import ANN, STAFF, Talk
