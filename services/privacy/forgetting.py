@@ -28,7 +28,7 @@ from services.privacy.recordings import (
 from services.privacy.text_match import LONG_CHARS, OwnWords, TextMatch, blocks_in, pairs_in
 from services.privacy.unknown_files import ConfiguredFiles, FileKind, kind_of, logs_among, report_lines, unknown_files
 from services.storage import DataFolder, Record, edit_records, files, read_object, replace_strings
-from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, library
+from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, filing
 from services.telemetry import number_of, parse_part_outcome
 
 
@@ -441,9 +441,9 @@ def _topics_to_rename(data: TeamData, user_id: int, texts: list[str]) -> tuple[d
     new_names, with_inner_word = dict[str, str](), list[str]()
     for topic in sorted(theirs):
         words = own - words_of_others[topic]
-        if (name := library.remove_words(topic, words, {*taken, *new_names.values()})) != topic:
+        if (name := filing.remove_words(topic, words, {*taken, *new_names.values()})) != topic:
             new_names[topic] = name
-        if library.has_inner_word(name, words, INNER_WORD_CHARS):
+        if filing.has_inner_word(name, words, INNER_WORD_CHARS):
             with_inner_word.append(name)
     kept = {topic for topic in new_names if data.library is None or belongs_to(topic, data.named_by_operator)}
     return {topic: name for topic, name in new_names.items() if topic not in kept}, kept, with_inner_word

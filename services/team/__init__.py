@@ -12,6 +12,8 @@ How a pair travels:
       decisions     the log, append-only, which is what counts
       topics        the topics that follow from archive and decisions (`fold`), each with the content of its file
       index         the team index, the cache of descriptions, and when a topic is described again
+      filing        the rules for decisions: which topic file a pair goes into, what it replaces
+      state         the files of the library, how far it has come, and where it began
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
     removals        `--kb`: what operators see, remove and restore
@@ -27,7 +29,7 @@ from typing import TYPE_CHECKING
 from services import lazy_exports
 
 if TYPE_CHECKING:
-    from services.team import archive, archive_files, library, pending, rebuilding, removals
+    from services.team import archive, archive_files, filing, pending, rebuilding, removals
     from services.team.archive import (
         REMOVED,
         Pair,
@@ -55,12 +57,7 @@ if TYPE_CHECKING:
         with_doubts,
     )
     from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
-    from services.team.index import DescriptionSchedule
-    from services.team.library import (
-        LibraryUnusable,
-        LibraryUnwritable,
-        TeamLibrary,
-        TeamPaths,
+    from services.team.filing import (
         allowed_remarks,
         allowed_removals,
         has_team_changed,
@@ -71,11 +68,14 @@ if TYPE_CHECKING:
         skipped_for,
         topic_files,
     )
+    from services.team.index import DescriptionSchedule
+    from services.team.library import LibraryUnwritable, TeamLibrary
     from services.team.opening import check_library, open_library
     from services.team.pair_links import PairLinks, pair_link_line
     from services.team.pending import PendingCapture, PendingFolder, revise_pending
     from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, RebuildTask
     from services.team.removals import Overview, overview
+    from services.team.state import LibraryUnusable, TeamPaths
     from services.team.teaching import (
         MOST_ANSWER_CHARS,
         MOST_QUESTION_CHARS,

@@ -1,422 +1,48 @@
-"""The team library: the one writer of decisions, topic files, team index and state; with the rules that complete a
-decision (which topic file a pair goes into, what it replaces).
-"""
+"""The team library: the one writer of decisions, topic files, team index and state."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain
-from pathlib import Path
-from typing import TypeVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from model.processes import UserError
-from services.knowledge import (
-    IndexEntry,
-    files_of,
-    first_file_of,
-    fold_name_word,
-    is_topic_name,
-    name_words,
-    next_file,
-    topic_name,
-)
+from services.knowledge import IndexEntry, fold_name_word, name_words
 from services.storage import files
 from services.team import archive, archive_files
-from services.team.archive import LEFT_OUT, REMOVED, Pair, Speaker, piece_of
+from services.team.archive import Pair, piece_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
-from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
+from services.team.decisions import Action, Actor, Decision, DecisionLog
+from services.team.filing import (
+    IS_LATER,
+    complete_added,
+    complete_restored,
+    has_changed,
+    may_repeat,
+    remove_words,
+    takes_away,
+    topic_files,
+)
 from services.team.index import TeamIndex
-from services.team.topics import Correction, Placement, Topic, TopicFold, has_team_text, sort_key, topic_block
+from services.team.state import TeamPaths, TeamState, render_state
+from services.team.topics import Correction, Placement, Topic, TopicFold, has_team_text
 
-# Files, state and start cursor
+log = logging.getLogger(__name__)
 
-CURSOR_AHEAD_SECONDS = 86_400  # seconds that a cursor may be newer than the newest pair
-
-
-class LibraryUnusable(UserError):
-    """The library cannot be opened: one readable line that names file or key, and the remedy."""
+MOST_COMPARED = 1_000
+"""Later captures that are read together, to see whether they have changed what is filed."""
+MOST_PUT_OFF = 64
+"""The most decisions and descriptions that are put off together."""
 
 
 class LibraryUnwritable(UserError):
     """Something was not written, and may be later: one readable line that names the file and the remedy."""
 
     exit_code = 1
-
-
-@dataclass(frozen=True, slots=True)
-class TeamPaths:
-    """The files and folders of a library. `raw` is the archive, tier 1, which the library only reads."""
-
-    raw: Path
-    decisions: Path
-    topics: Path
-    index: Path
-    cache: Path
-    state: Path
-
-
-@dataclass(frozen=True, slots=True)
-class TeamState:
-    """The content of `state.json`, in the order of its fields.
-
-        {"last_processed_qa_id": "qa_20260201_031057.000000", "start_qa_id": "", "filed_bytes": 1234}
-
-    While a rebuilt library is swapped in, `announced` is set. Once that decisions file is in place, all topic files
-    are overwritten, also those changed by hand.
-
-    Attributes:
-        last_processed_qa_id: the newest id with a decision.
-        start_qa_id: the start cursor: pairs up to it need no decision.
-        filed_bytes: the length of the decisions file that the topic files are known to contain.
-        announced: the SHA-256 of the decisions file of a rebuilt library that is being swapped in; empty otherwise.
-    """
-
-    last_processed_qa_id: str = ""
-    start_qa_id: str = ""
-    filed_bytes: int = 0
-    announced: str = ""
-
-    def is_swapping_in(self, decisions: bytes) -> bool:
-        """Return True if a rebuilt library with this decisions file is being swapped in."""
-        return self.announced == digest_of_decisions(decisions)
-
-    def start_id(self, *, has_decisions: bool) -> str:
-        """Return the start cursor. `has_decisions`: there is a file of decisions; until then
-        `last_processed_qa_id` is the start cursor.
-        """
-        return self.start_qa_id if has_decisions else self.last_processed_qa_id
-
-
-_STATE = TypeAdapter(TeamState)
-
-
-def digest_of_decisions(decisions: bytes) -> str:
-    return hashlib.sha256(decisions).hexdigest()
-
-
-def read_state(path: Path) -> TeamState:
-    """Read the state file; an empty state if there is none. Raises OSError, and LibraryUnusable: it is damaged, or
-    holds invalid ids.
-    """
-    try:
-        state = _STATE.validate_json(path.read_bytes(), strict=True)
-    except FileNotFoundError:
-        return TeamState()
-    except ValidationError:
-        raise LibraryUnusable(f'{path}: no {{"last_processed_qa_id": "…"}}; correct it, or delete it') from None
-    for pair_id in (state.last_processed_qa_id, state.start_qa_id):
-        _cursor_instant(pair_id, f"{path}: last_processed_qa_id")
-    return state
-
-
-def render_state(state: TeamState) -> bytes:
-    content = {name: value for name, value in asdict(state).items() if name != "announced" or value}
-    return json.dumps(content).encode() + b"\n"
-
-
-def start_cursor(paths: TeamPaths, state: TeamState, configured: str, now: float) -> Decimal | None:
-    """Return the start cursor: the newer of the `configured` id and that of the state file. Pairs up to it need no
-    decision; None: all pairs do. `now`: seconds since 1970. Raises OSError, and LibraryUnusable: a cursor is no id
-    or is more than a day newer than the newest pair, or decisions have been lost.
-    """
-    if state.filed_bytes > 0 and not DecisionLog(paths.decisions).length and not state.is_swapping_in(b""):
-        raise LibraryUnusable(
-            f"{paths.decisions} is missing or empty, and {paths.state} says that there were decisions; "
-            "put it back, or delete the state file and have all captured conversations filed again"
-        )
-    newest = archive_files.last_timestamp(paths.raw)
-    limit = CURSOR_AHEAD_SECONDS + (Decimal(now) if newest is None else archive.timestamp_instant(newest))
-    found = state.start_id(has_decisions=paths.decisions.exists())
-    cursors = {"kb.qa_raw_last_processed_id": configured, f"{paths.state}: last_processed_qa_id": found}
-    keys = {where: key for where, pair_id in cursors.items() if (key := _cursor_instant(pair_id, where)) is not None}
-    for where, key in keys.items():
-        if key > limit:
-            raise LibraryUnusable(
-                f"{where}: {cursors[where]} is more than a day newer than the newest captured conversation, "
-                "so that nothing would be learned; correct it, or empty it"
-            )
-    return max(keys.values(), default=None)
-
-
-def _cursor_instant(pair_id: str, where: str) -> Decimal | None:
-    try:
-        return archive.instant(pair_id) if pair_id else None
-    except archive.BadId as error:
-        raise LibraryUnusable(f"{where}: {error}; correct it, or empty it") from None
-
-
-# Completing a decision
-
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
-
-MOST_REMOVED = 3
-_IS_LATER = "is a later capture of the same conversation"
-
-
-def skipped_for(later_id: str) -> str:
-    """Return the reason for which an earlier capture of a conversation is skipped."""
-    return f"{later_id} {_IS_LATER}"
-
-
-def allowed_removals(pair: Pair, in_topic: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return those of `remove_ids`, the pairs that a model calls obsolete, that may be removed when `pair` joins the
-    pairs `in_topic`.
-
-    These are pairs of the topic that are older than `pair`; at most 1 if the topic has 1 or 2 other pairs, 2 if it has
-    3 or 4, else 3. Earlier captures of the same conversation do not count: the model has not seen them. Other ids are
-    logged.
-    """
-    if not remove_ids:
-        return ()
-    others = _others(pair, in_topic)
-    most = min(MOST_REMOVED, (len(others) + 1) // 2)
-    allowed: dict[str, None] = {}
-    for pair_id in remove_ids:
-        found = _older(pair, others, pair_id)
-        if isinstance(found, Pair) and found.id not in allowed and len(allowed) >= most:
-            found = f"of {len(others)} pairs at most {most} may go at once"
-        if isinstance(found, Pair):
-            allowed[found.id] = None
-        else:
-            log.warning("%s does not remove %.80r: %s", pair.id, pair_id, found)
-    return tuple(allowed)
-
-
-def allowed_remarks(
-    pair: Pair, in_topic: Sequence[Pair], removed: Sequence[str], remarks: Iterable[Remark]
-) -> tuple[Remark, ...]:
-    """Return those of a model's `remarks` that are about an older pair of the topic and not about a `removed` one. The
-    others are logged. As with removals, earlier captures of the same conversation do not count.
-    """
-    remarks = tuple(remarks)
-    others = _others(pair, (each for each in in_topic if each.id not in removed)) if remarks else {}
-    kept: list[Remark] = []
-    for remark in remarks:
-        found = _older(pair, others, remark.id) if remark.what else "it says nothing"
-        if isinstance(found, Pair):
-            kept.append(Remark(found.id, remark.what))
-        else:
-            log.warning("%s: a remark about %.80r is dropped: %s", pair.id, remark.id, found)
-    return tuple(kept)
-
-
-def _others(pair: Pair, pairs: Iterable[Pair]) -> dict[Decimal, Pair]:
-    return {each.key: each for each in pairs if each.conversation_id != pair.conversation_id}
-
-
-def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | str:
-    """Return the pair with this id if it is older than `pair`; else the reason."""
-    try:
-        found = others.get(archive.instant(pair_id.strip()))
-    except archive.BadId:
-        found = None
-    if found is None:
-        return "it is not in the topic"
-    return found if sort_key(found) < sort_key(pair) else "it is not older"
-
-
-def pieces_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> dict[str, Pair]:
-    """Split a pair by topic. `pieces`: from a model, ids of messages and a safe topic name for each. Returns nothing if
-    no piece has both a question and an answer; the pair is then filed as a whole. Unknown ids are logged.
-    """
-    by_topic: dict[str, set[int]] = {}
-    known = {str(message_id): message_id for message_id in pair.message_ids}
-    for message_ids, topic in pieces:
-        unknown = [each for each in message_ids if each not in known]
-        if unknown:
-            log.warning("%s: not messages of it: %.200r", pair.id, unknown)
-        by_topic.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
-    split = {topic: piece_of(pair, messages) for topic, messages in by_topic.items() if topic}
-    exchanges = {topic: piece for topic, piece in split.items() if piece is not None and _is_exchange(piece)}
-    if by_topic and not exchanges:
-        log.warning("%s: no piece of it has a question and an answer; it is filed as a whole", pair.id)
-    return exchanges
-
-
-def _is_exchange(pair: Pair) -> bool:
-    """Return what `archive.is_exchange` returns, without removed texts."""
-    return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
-
-
-def has_changed(pair: Pair, earlier: Pair) -> bool:
-    """Return True if a text of an earlier capture was changed or removed, or is doubted since."""
-    return _is_doubted_since(pair, earlier) or bool(_speakers_changed(pair, earlier))
-
-
-def may_repeat(pair: Pair) -> bool:
-    """Return True if a capture may differ from an earlier one as `takes_away` says."""
-    lost = (turn for turn in pair.turns if turn.speaker is Speaker.USER)
-    return bool(pair.doubted_ids) or any(turn.text == REMOVED or LEFT_OUT in turn.text for turn in lost)
-
-
-def takes_away(pair: Pair, earlier: Pair) -> bool:
-    """Return True if a capture differs from an earlier one of its conversation by nothing but doubts, words of users
-    that are gone, and answers that went with their question.
-    """
-    if (pair.message_ids, pair.author_ids) != (earlier.message_ids, earlier.author_ids):
-        return False
-    turns = [(now, before) for now, before in zip(pair.turns, earlier.turns, strict=True) if now != before]
-    if any(now.speaker is not before.speaker for now, before in turns):
-        return False
-    users = [(now.text, before.text) for now, before in turns if now.speaker is Speaker.USER]
-    of_team = {now.text for now, _ in turns if now.speaker is Speaker.TEAM}
-    return all(now == REMOVED or {*now.split()} - {LEFT_OUT} <= {*before.split()} for now, before in users) and (
-        of_team <= ({REMOVED} if any(now == REMOVED for now, _ in users) else set())
-    )
-
-
-def has_team_changed(pair: Pair, earlier: Pair) -> bool:
-    """Return True if the team alone has changed or removed its words of an earlier capture. What a user removes may
-    take an answer with it, and anybody may doubt one.
-    """
-    return not _is_doubted_since(pair, earlier) and _speakers_changed(pair, earlier) == {Speaker.TEAM}
-
-
-def _is_doubted_since(pair: Pair, earlier: Pair) -> bool:
-    return not set(pair.doubted_ids).issubset(earlier.doubted_ids)
-
-
-def _speakers_changed(pair: Pair, earlier: Pair) -> set[Speaker]:
-    texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
-    turns = zip(earlier.message_ids, earlier.turns, strict=True)
-    return {turn.speaker for message_id, turn in turns if texts.get(message_id, turn.text) != turn.text != REMOVED}
-
-
-def merge_decisions(pair: Pair, pieces: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
-    """Merge the decisions about the `pieces` of a pair, one for each, into one decision about the pair. It is `added`
-    if at least one piece was added; it then names only those.
-    """
-    added = [
-        (piece, decision)
-        for piece, decision in zip(pieces.values(), decisions, strict=True)
-        if decision.action is Action.ADDED
-    ]
-    whole = len(added) == 1 and added[0][0] == pair
-    filed = (FiledPiece(tuple(map(str, piece.message_ids)), decision.topic or "") for piece, decision in added)
-    return replace(
-        added[0][1] if added else decisions[0],
-        remove_ids=_each_once(each.remove_ids for each in decisions),
-        replaces=_each_once(each.replaces for _, each in added),
-        superseded_parts=_each_once(each.superseded_parts for _, each in added),
-        conflicts=_each_once(each.conflicts for _, each in added),
-        pieces=() if whole else tuple(filed),
-    )
-
-
-def _each_once(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(each for group in groups for each in group))
-
-
-def replaced_by(pair: Pair, pairs: Iterable[Pair]) -> tuple[str, ...]:
-    """Return the ids of the earlier captures of the same conversation, which `pair` contains."""
-    return tuple(each.id for each in pairs if each.conversation_id == pair.conversation_id and each.key < pair.key)
-
-
-def topic_files(topics: Mapping[str, Topic], topic: str) -> list[str]:
-    """Return the names of a topic's files, the first and its continuations, in order; none for a new topic."""
-    return files_of(first_file_of(_safe(topic), topics), topics)
-
-
-def complete_added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
-    """Complete a decision that adds a pair: with the topic file, of at most `max_chars` characters, that the pair goes
-    into, and with all pairs that it replaces. The decision becomes `skipped` if a later capture of the conversation
-    is active. Raises ValueError: it names no topic.
-    """
-    if not decision.topic:
-        raise ValueError(f"{decision.qa_id} is added to no topic")
-    if (later := fold.later_capture(pair)) is not None:
-        reason, replaces = skipped_for(later.id), decision.replaces
-        return Decision(decision.qa_id, decision.at, Action.SKIPPED, decision.by, replaces=replaces, reason=reason)
-    replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, fold.captures(pair))))
-    return _with_topic_files(fold, replace(decision, replaces=tuple(replaces)), decision.topic, pair, max_chars)
-
-
-def complete_restored(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
-    """Complete a decision that restores a pair: with the topic file that the pair goes into. Unchanged if the pair does
-    not move.
-    """
-    placement = fold.placement
-    topic = decision.topic or placement.last_topic.get(decision.key)
-    if topic is None or placement.topic_of.get(decision.key) == topic:
-        return decision
-    if placement.last_topic.get(decision.key) == topic:
-        decision = replace(decision, pieces=placement.pieces.get(decision.key, ()))
-    return _with_topic_files(fold, decision, topic, pair, max_chars)
-
-
-def _with_topic_files(fold: TopicFold, decision: Decision, topic: str, pair: Pair, max_chars: int) -> Decision:
-    """Choose, for the pair and each of its pieces, the first file of the topic that has room once the replaced pairs
-    have left.
-    """
-    leaving = {archive.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
-    freed: dict[str, int] = {}  # characters of these pairs in each file
-    for held in (fold.active[key] for key in leaving if key in fold.active):
-        for name, messages in fold.placement.messages_by_topic(held.key).items():
-            freed[name] = freed.get(name, 0) + _rendered_length(piece_of(held, messages))
-
-    def file_for(topic: str, piece: Pair | None) -> str:
-        names = topic_files(fold.topics, topic)
-        for name in names:
-            remaining = len(fold.topics[name].text) - freed.get(name, 0)
-            if remaining <= 0 or remaining + _rendered_length(piece) <= max_chars:
-                return name
-        if not names:
-            return _safe(topic)
-        following = next_file(names[0], fold.topics)
-        # If the name cannot grow any more, a long file is better than a decision that cannot be read.
-        return following if is_topic_name(following) else names[-1]
-
-    if not decision.pieces:
-        return replace(decision, topic=file_for(topic, pair))
-    pieces = tuple(
-        replace(piece, topic=file_for(piece.topic, piece_of(pair, piece.messages))) for piece in decision.pieces
-    )
-    return replace(decision, topic=pieces[0].topic, pieces=pieces)
-
-
-def _rendered_length(pair: Pair | None) -> int:
-    return len(topic_block(pair).text) if pair is not None else 0
-
-
-def _safe(name: str) -> str:
-    return name if is_topic_name(name) else topic_name(name)
-
-
-def remove_words(topic: str, words: Collection[str], taken: Collection[str]) -> str:
-    """Return a topic name without these words (as `name_words` gives them) that is not `taken`; the same name if it has
-    none of the words.
-    """
-    parts = topic.split("-")
-    kept = [word for word in parts if fold_name_word(word) not in words]
-    return topic if len(kept) == len(parts) else next_file("-".join(kept) or "topic", taken)
-
-
-def has_inner_word(topic: str, words: Collection[str], least_chars: int) -> bool:
-    """Return True if a word of the topic's name contains one of `words` that has `least_chars` letters or more."""
-    for word in map(fold_name_word, topic.split("-")):
-        parts = (word[at : at + size] for size in range(least_chars, len(word)) for at in range(len(word) - size + 1))
-        if any(part in words for part in parts):
-            return True
-    return False
-
-
-# The library
-
-MOST_COMPARED = 1_000
-"""Later captures that are read together, to see whether they have changed what is filed."""
-MOST_PUT_OFF = 64
-"""The most decisions and descriptions that are put off together."""
 
 
 class UnknownPair(LookupError):
@@ -605,7 +231,7 @@ class TeamLibrary:
             decided = {
                 each.key: each
                 for each in self._log()
-                if each.by.is_curator and each.key in same and not each.reason.endswith(_IS_LATER)
+                if each.by.is_curator and each.key in same and not each.reason.endswith(IS_LATER)
             }
             last = next((each for key in reversed(same) if (each := decided.get(key)) is not None), None)
             if last is None or last.action is Action.FAILED:

@@ -22,15 +22,8 @@ from services.team.archive import REMOVED, Pair, piece_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
 from services.team.index import TeamIndex
-from services.team.library import (
-    LibraryUnusable,
-    TeamLibrary,
-    TeamPaths,
-    TeamState,
-    read_state,
-    render_state,
-    start_cursor,
-)
+from services.team.library import TeamLibrary
+from services.team.state import LibraryUnusable, TeamPaths, TeamState, read_state, render_state, start_cursor
 from services.team.topics import Placement, Topic, TopicFold, has_team_text, sort_key, topic_block
 
 log = logging.getLogger(__name__)

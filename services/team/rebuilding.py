@@ -21,11 +21,11 @@ from typing import cast
 
 from services.knowledge import hash_text
 from services.storage import files
-from services.team import archive, library
+from services.team import archive
 from services.team.archive import Pair
 from services.team.decisions import Action, Actor, Decision, DecisionLog, kept_by_rebuild, render
 from services.team.index import DescriptionSchedule
-from services.team.library import TeamPaths
+from services.team.state import TeamPaths, digest_of_decisions, read_state, render_state
 from services.team.topics import Placement, RemovedCaptures, TopicFold, has_team_text, sort_key
 
 log = logging.getLogger(__name__)
@@ -190,8 +190,8 @@ class LibraryBuild:
         Raises LibraryUnusable: the live state file is damaged.
         """
         decisions = DecisionLog(self.paths.decisions).content()
-        announced = replace(library.read_state(self.live.state), announced=library.digest_of_decisions(decisions))
-        files.replace(self.live.state, library.render_state(announced))
+        announced = replace(read_state(self.live.state), announced=digest_of_decisions(decisions))
+        files.replace(self.live.state, render_state(announced))
         if self.paths.cache.exists():
             files.replace(self.live.cache, self.paths.cache.read_bytes())
         files.replace(self.live.decisions, decisions)

@@ -13,8 +13,9 @@ from services.team.archive import Pair
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Action, Actor, Decision, DecisionLog
 from services.team.index import TeamIndex
-from services.team.library import TeamLibrary, TeamPaths, read_state, start_cursor
+from services.team.library import TeamLibrary
 from services.team.opening import count_missing
+from services.team.state import TeamPaths, read_state, start_cursor
 from services.team.topics import Placement, Topic, corrections_of, fold
 
 

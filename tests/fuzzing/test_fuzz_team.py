@@ -14,12 +14,12 @@ from clock import from_rfc3339
 from model.conversations import Image
 from model.messages import Attachment
 from services.knowledge import topic_blocks
-from services.team import archive, decisions, library, pending, topics
+from services.team import archive, decisions, pending, state, topics
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, CapturedImage, CapturedMessage
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark
-from services.team.library import LibraryUnusable, TeamState
 from services.team.pair_links import PairLinks
+from services.team.state import LibraryUnusable, TeamState
 from services.team.topics import Correction
 from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, damaged, damaged_text, json_files, line_files, one_line
 from tests.services.team.test_archive import a_pair
@@ -65,9 +65,7 @@ SAID = (
 WAITING = pending.PendingCapture(
     5.5, Capture(None, "thread_1", SAID), (PICTURE,), {PICTURE: Image("a.png", "image/png", b"PNG\n\x00")}
 )
-STATES = [
-    json.loads(library.render_state(each)) for each in (TeamState(), TeamState(PAIRS[0].id, PAIRS[1].id, 12, "ab"))
-]
+STATES = [json.loads(state.render_state(each)) for each in (TeamState(), TeamState(PAIRS[0].id, PAIRS[1].id, 12, "ab"))]
 PLACE = {"qa_id": PAIRS[0].id, "guild_id": "1", "channel_id": "20", "message_id": "40"}
 
 
@@ -130,12 +128,12 @@ def test_the_state_of_a_library_is_read_or_unusable(tmp_path: Path, data: bytes)
     path = tmp_path / "state.json"
     path.write_bytes(data)
     try:
-        found = library.read_state(path)
+        found = state.read_state(path)
     except LibraryUnusable as error:
         one_line(error, str(path))
         return
-    path.write_bytes(library.render_state(found))
-    assert library.read_state(path) == found
+    path.write_bytes(state.render_state(found))
+    assert state.read_state(path) == found
 
 
 @THOROUGHLY

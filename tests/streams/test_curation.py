@@ -26,7 +26,8 @@ from services.team import archive, archive_files, overview, rebuilding, removals
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Action, Actor, Decision
-from services.team.library import TeamLibrary, has_changed
+from services.team.filing import has_changed
+from services.team.library import TeamLibrary
 from sinks.team import RawArchive
 from streams.curation import DAY_SECONDS, CurationRules, CurationServices, NewDescription, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files

@@ -18,7 +18,8 @@ from services.storage.data_folder import DataFolder
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
-from services.team.library import TeamLibrary, read_state
+from services.team.library import TeamLibrary
+from services.team.state import read_state
 from tests.services.conversations.made_drafts import made_draft
 from tests.services.privacy.test_forgetting import forget
 from tests.services.storage.power import Machine

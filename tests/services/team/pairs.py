@@ -11,8 +11,9 @@ from services.storage.data_folder import DataFolder
 from services.team import archive, archive_files, decisions
 from services.team.archive import Pair
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark
-from services.team.library import TeamLibrary, TeamPaths
+from services.team.library import TeamLibrary
 from services.team.opening import open_library
+from services.team.state import TeamPaths
 from services.team.topics import Placement, fold
 from tests.services.team.test_archive import a_pair
 

@@ -12,7 +12,7 @@ import pytest
 from services.knowledge import topic_blocks
 from services.team.archive import Pair
 from services.team.decisions import REMARK_CHARS, Action, Actor, Decision, DecisionLog, Remark, parse, render
-from services.team.library import allowed_remarks
+from services.team.filing import allowed_remarks
 from services.team.topics import Correction, Placement, fold
 from tests.services.team.pairs import (
     added,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.team import archive
-from services.team.library import allowed_remarks
+from services.team.filing import allowed_remarks
 from tests.services.team.pairs import added, captured, opened, store
 
 

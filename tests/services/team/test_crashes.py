@@ -16,7 +16,8 @@ from services.team.archive import Pair, render
 from services.team.captures import RecentCaptures
 from services.team.decisions import Action, Actor, Decision, DecisionLog
 from services.team.decisions import render as line_of
-from services.team.library import LibraryUnwritable, TeamLibrary, allowed_removals
+from services.team.filing import allowed_removals
+from services.team.library import LibraryUnwritable, TeamLibrary
 from sinks.team import RawArchive
 from tests.services.storage.power import Machine, leftovers
 from tests.services.team.pairs import (

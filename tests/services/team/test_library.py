@@ -19,9 +19,10 @@ from services.team import library as library_module
 from services.team.archive import REMOVED, Pair, render, week_file
 from services.team.archive_files import StoredBlock
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
-from services.team.library import LibraryUnusable, TeamLibrary, UnknownPair, read_state
+from services.team.library import TeamLibrary, UnknownPair
 from services.team.opening import open_library
 from services.team.rebuilding import LibraryBuild
+from services.team.state import LibraryUnusable, read_state
 from services.team.topics import Topic
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import (

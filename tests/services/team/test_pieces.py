@@ -12,7 +12,8 @@ from services.team import removals
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, is_exchange, piece_of
 from services.team.archive import render as archived
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark, parse, render
-from services.team.library import TeamLibrary, has_inner_word, merge_decisions, pieces_by_topic
+from services.team.filing import has_inner_word, merge_decisions, pieces_by_topic
+from services.team.library import TeamLibrary
 from services.team.topics import Placement, Topic, fold, topic_block
 from tests.services.team.pairs import (
     added,

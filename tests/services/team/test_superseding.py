@@ -6,7 +6,7 @@ import pytest
 
 from services.team import archive
 from services.team.archive import Pair
-from services.team.library import allowed_removals, replaced_by
+from services.team.filing import allowed_removals, replaced_by
 from tests.services.team.test_archive import a_pair
 
 
