@@ -213,22 +213,22 @@ def _join_messages(
     if an answered question reads differently now, if new messages are older than a stored answer, or if that was
     decided without all stored messages of their user.
     """
+    newer, known = ({each.message_id: each for each in messages} for messages in (captured, stored))
     answered = max((each.message_id for each in stored if each.turn.speaker is Speaker.TEAM), default=0)
-    newer = {each.message_id: each for each in captured}
+    # The stored messages that turn out to be no part of the question, with their authors.
     apart = {
-        each.message_id: newer[each.message_id].addressee_id
-        for each in stored
-        if each.turn.speaker is Speaker.USER and not each.addressee_id and each.message_id in newer
+        message_id: newer[message_id].addressee_id
+        for message_id, each in known.items()
+        if each.turn.speaker is Speaker.USER and not each.addressee_id
+        if message_id in newer and newer[message_id].addressee_id
     }
-    apart = {message_id: to for message_id, to in apart.items() if to}
     changed = {
-        each.message_id
-        for each in stored
-        if (new := newer.get(each.message_id)) is not None
-        and each.message_id < answered
-        and (new.turn, new.addressee_id) != (each.turn, each.addressee_id)
+        message_id
+        for message_id, each in known.items()
+        if message_id in newer and message_id < answered
+        if (newer[message_id].turn, newer[message_id].addressee_id) != (each.turn, each.addressee_id)
     }
-    late = {message_id for message_id in newer if message_id < answered}.difference(each.message_id for each in stored)
+    late = {message_id for message_id in newer.keys() - known.keys() if message_id < answered}
     users = {each.author_id for each in newer.values() if each.turn.speaker is Speaker.USER}
     unsure = {user for user in users if not _is_read_whole(user, stored, newer)}
     found = {

@@ -45,10 +45,9 @@ class Topic:
         pairs, blocks = self.pairs, self._blocks
         return replace(self, pairs=(*pairs[:at], pair, *pairs[at:]), _blocks=(*blocks[:at], block, *blocks[at:]))
 
-    def without_pair(self, pair_id: str) -> Topic:
-        at = next(at for at, pair in enumerate(self.pairs) if pair.id == pair_id)
-        pairs, blocks = self.pairs, self._blocks
-        corrections = {key: each for key, each in self.corrections.items() if key != pairs[at].key}
+    def without_pair(self, key: Decimal) -> Topic:
+        at, pairs, blocks = self._position(key), self.pairs, self._blocks
+        corrections = {other: each for other, each in self.corrections.items() if other != key}
         return Topic(self.name, pairs[:at] + pairs[at + 1 :], corrections, blocks[:at] + blocks[at + 1 :])
 
     def with_corrections(self, pair: Pair, corrections: tuple[Correction, ...]) -> Topic:
@@ -56,12 +55,15 @@ class Topic:
         known = {key: each for key, each in self.corrections.items() if key != pair.key}
         if corrections:
             known[pair.key] = corrections
-        at = next(at for at, each in enumerate(self.pairs) if each.key == pair.key)
+        at = self._position(pair.key)
         block = topic_block(self.pairs[at], corrections).text
         return Topic(self.name, self.pairs, known, (*self._blocks[:at], block, *self._blocks[at + 1 :]))
 
     def holds(self, key: Decimal) -> bool:
         return any(pair.key == key for pair in reversed(self.pairs))  # mostly a new one is looked for
+
+    def _position(self, key: Decimal) -> int:
+        return next(at for at, pair in enumerate(self.pairs) if pair.key == key)
 
     def quotes(self, author_id: int) -> bool:
         """Return True if the topic holds a text of this person."""
@@ -369,16 +371,15 @@ class TopicFold:
         if pair is not None and pair.key in self.placement.removed:
             self._removed.add(pair)
         for key, source, target in moves:
-            moved = self.active.get(key)
-            if source in topics and moved is not None and topics[source].holds(key):
-                topics[source] = topics[source].without_pair(moved.id)
+            if source in topics and topics[source].holds(key):
+                topics[source] = topics[source].without_pair(key)
                 if not topics[source].pairs:
                     del topics[source]
                 changed.add(source)
-            piece = None
-            if pair is not None and target is not None:
-                piece = archive.piece_of(pair, self.placement.messages_by_topic(key)[target])
-            if target is not None and piece is not None and has_team_text(piece):
+            if target is None or pair is None:
+                continue
+            piece = archive.piece_of(pair, self.placement.messages_by_topic(key)[target])
+            if piece is not None and has_team_text(piece):
                 topics[target] = topics.get(target, Topic(target, ())).with_pair(piece)
                 changed.add(target)
         for key in dict.fromkeys(key for key, _, _ in moves):

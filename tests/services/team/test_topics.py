@@ -179,6 +179,6 @@ def test_joining_one_by_one_gives_what_is_rendered_at_once(texts: list[tuple[str
     whole = Topic("gpu", tuple(sorted(said, key=sort_key)))
     assert (topic, topic.text) == (whole, whole.text)
     for pair in said:
-        topic = topic.without_pair(pair.id)
+        topic = topic.without_pair(pair.key)
     assert (topic.pairs, topic.text) == ((), "")
     assert archive.qa_id(ONE.timestamp) == ONE.id
