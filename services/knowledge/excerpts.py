@@ -52,15 +52,17 @@ async def fit_sources(
         articles = [_article_unless_topic(source) for source in sources]  # a thread would cost more
     else:
         articles = await in_thread(lambda: [_article_unless_topic(source) for source in sources])
-    pairs = list(zip(sources, articles, strict=True))
-    full_texts = [source.text if article is None else article.markdown for source, article in pairs]
+    full_texts = [
+        source.text if article is None else article.markdown for source, article in zip(sources, articles, strict=True)
+    ]
     excerpt_chars = _EXCERPT_CHARS_OF_FEW.get(len(sources), EXCERPT_CHARS) + (_SECTION_CHARS if headings else 0)
     enough = [
         len(whole) if article is None else min(len(whole), excerpt_chars)
         for whole, article in zip(full_texts, articles, strict=True)
     ]
     fitted: list[Source] = []
-    for (source, article), whole, room in zip(pairs, full_texts, divide_room(enough, max_chars), strict=True):
+    shares = divide_room(enough, max_chars)
+    for source, article, whole, room in zip(sources, articles, full_texts, shares, strict=True):
         title = "" if article is None else article.title
         if len(whole) <= room:
             fitted.append(replace(source, text=whole, title=title))
@@ -92,7 +94,7 @@ async def fit_with_sections(
             for source_id, article in articles
             if article is not None
             for passage in passages(article)
-            if wanted & _folded_headings(article, passage)
+            if wanted.intersection(_folded_headings(article, passage))
         )
 
     if not await in_thread(lacks_some):
@@ -123,14 +125,9 @@ def excerpt(article: Article, best: Sequence[str], room: int, headings: Sequence
     chosen: set[int] = set()
     with_heading: set[int] = set()
     wanted = {heading.strip().casefold() for heading in headings}
-    named = (
-        [position for position, passage in enumerate(all_passages) if wanted & _folded_headings(article, passage)]
-        if wanted
-        else []
-    )
-    named_exactly = [
-        position for position in named if _folded_headings(article, all_passages[position], last_only=True) & wanted
-    ]
+    paths = [_folded_headings(article, passage) for passage in all_passages] if wanted else []
+    named = [position for position, path in enumerate(paths) if wanted.intersection(path)]
+    named_exactly = [position for position in named if paths[position][-1] in wanted]
     for position in dict.fromkeys([*named_exactly, *named, *(positions[text] for text in best if text in positions)]):
         section = all_passages[position].section
         needs = len(all_passages[position].text) + 2 + len(_GAP) + 2
@@ -147,9 +144,8 @@ def excerpt(article: Article, best: Sequence[str], room: int, headings: Sequence
     return f"{_CONTENTS}{contents}\n\n{body}" if contents else body
 
 
-def _folded_headings(article: Article, passage: Passage, *, last_only: bool = False) -> set[str]:
-    path = article.sections[passage.section].headings
-    return {heading.casefold() for heading in (path[-1:] if last_only else path)}
+def _folded_headings(article: Article, passage: Passage) -> list[str]:
+    return [heading.casefold() for heading in article.sections[passage.section].headings]
 
 
 def _lay_out(article: Article, all_passages: Sequence[Passage], chosen: Sequence[int]) -> str:

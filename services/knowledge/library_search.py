@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Hashable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol, TypeVar
@@ -257,10 +257,8 @@ class LibrarySearch:
             await in_thread(self.team.empty_file)
             yield
         await self.refresh()
-        try:
+        with self._logging_trouble(self.team):
             await self._write(self.team, self.team.forget_unused_vectors)
-        except (sqlite3.Error, OSError) as error:
-            self._cannot_write(self.team, error)
 
     async def unembedded(self) -> int:
         """Return how many passages have no vector yet."""
@@ -279,15 +277,14 @@ class LibrarySearch:
         done = 0
         for store in self.stores:
             try:
-                async for count in self._embed_store(store, self.embedder, only_if_fewer_than):
-                    done += count
-                    if on_done is not None:
-                        on_done(count)
+                with self._logging_trouble(store):
+                    async for count in self._embed_store(store, self.embedder, only_if_fewer_than):
+                        done += count
+                        if on_done is not None:
+                            on_done(count)
             except EmbeddingFailed as error:
                 log.warning("search goes by words only: %s", error)
                 break
-            except (sqlite3.Error, OSError) as error:
-                self._cannot_write(store, error)
         return done
 
     def close(self) -> None:
@@ -370,10 +367,8 @@ class LibrarySearch:
     async def _bring_up_to_date(self, index: Sequence[IndexEntry]) -> None:
         for store, namespace in zip(self.stores, _NAMESPACES, strict=True):
             entries = [entry for entry in index if entry.id.startswith(namespace)]
-            try:
+            with self._logging_trouble(store):
                 await self._update(store, entries)
-            except (sqlite3.Error, OSError) as error:
-                self._cannot_write(store, error)
 
     async def _update(self, store: PassageStore, entries: Sequence[IndexEntry]) -> None:
         known = await in_thread(store.sources)
@@ -422,11 +417,15 @@ class LibrarySearch:
             self._failing.discard(store)
             log.info("%s can be written again", store.path)
 
-    def _cannot_write(self, store: PassageStore, error: sqlite3.Error | OSError) -> None:
+    @contextmanager
+    def _logging_trouble(self, store: PassageStore) -> Generator[None]:
         """Log that a store cannot be written: once, until it can be written again."""
-        if store not in self._failing:
-            self._failing.add(store)
-            log.warning("%s; search goes on with what is in it", store.trouble(error))
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            if store not in self._failing:
+                self._failing.add(store)
+                log.warning("%s; search goes on with what is in it", store.trouble(error))
 
     async def _load(self, entry: IndexEntry) -> Source:
         """Load a source. If it cannot be read, return its description as the text: selecting it reports why."""

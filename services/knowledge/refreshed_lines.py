@@ -28,6 +28,7 @@ from services.knowledge.source_kinds import (
     SourceSetup,
     Text,
     Trouble,
+    leave_out,
     read_inside,
     require_web,
     stored_name,
@@ -248,7 +249,7 @@ class StoredTexts(RefreshedLines[L, S, R]):
         at = rfc3339(now())
         return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
 
-    def _examine(self, name: str, record: R | None, at: str) -> list[R | LeftOut | Trouble]:
+    def _examine(self, name: str, record: R | None, at: str) -> Sequence[R | LeftOut | Trouble]:
         version = self.versions[name]
         try:
             text = self.read(name)
@@ -259,6 +260,4 @@ class StoredTexts(RefreshedLines[L, S, R]):
             known = self.record.new(at, **facts) if record is None else replace(record, **facts)
             return [known.with_content(hash_text(text.text))]
         self.flaws[name] = version, text.flaw
-        if record is None or record.gone_at is not None:
-            return [LeftOut(name, text.flaw)]
-        return [LeftOut(name, text.flaw), replace(record, gone_at=at)]
+        return leave_out(name, text.flaw, record, at)

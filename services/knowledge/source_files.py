@@ -35,6 +35,7 @@ from services.knowledge.source_kinds import (
     SourceSetup,
     Text,
     Trouble,
+    leave_out,
     read_inside,
 )
 from services.storage import OutsideFolder, confined, in_thread
@@ -176,7 +177,7 @@ class TextFiles(SourceKind[FileRecord]):
             raise OutsideFolder("it lies outside of kb.source_folders")
         return read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
 
-    def _examine(self, name: str, record: FileRecord | None, at: str) -> list[FileRecord | LeftOut | Trouble]:
+    def _examine(self, name: str, record: FileRecord | None, at: str) -> Sequence[FileRecord | LeftOut | Trouble]:
         try:
             found = self.read(name)
         except FileNotFoundError:
@@ -194,9 +195,7 @@ class TextFiles(SourceKind[FileRecord]):
                 return [known.with_content(hash_text(found.text))]
         if name in self._stamps:
             self._refused[name] = self._stamps[name], flaw
-        if record is None or record.gone_at is not None:
-            return [LeftOut(name, flaw)]
-        return [LeftOut(name, flaw), replace(record, gone_at=at)]
+        return leave_out(name, flaw, record, at)
 
 
 def page_of(text: Text, name: str, max_bytes: int, read_partial: Callable[[str], str | None]) -> Text:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -326,6 +326,13 @@ class LeftOut:
 
     name: str
     reason: str
+
+
+def leave_out(name: str, reason: str, record: R | None, at: str) -> list[R | LeftOut]:
+    """Return the results for what turned out to be no source: a known one is gone since `at`."""
+    if record is None or record.gone_at is not None:
+        return [LeftOut(name, reason)]
+    return [LeftOut(name, reason), replace(record, gone_at=at)]
 
 
 @dataclass(frozen=True, slots=True)

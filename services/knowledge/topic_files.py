@@ -392,6 +392,101 @@ class _OpenExchange:
     is_doubted: bool = False
     last: int = 0
 
+    def may_doubt(self, user: str, text: str) -> bool:
+        """Return True if what a user says after an answer may doubt it: of the asker, before thanks, a question that
+        refers to it, and all else but thanks; of another user, what refers to it or shares a word with it or its
+        question.
+        """
+        refers = bool(_REFERENCE.search(text[:200]))
+        if user == self.to:
+            is_fine = not refers if _is_next_question(text) else _is_courtesy(text) or says_it_worked(text)
+            return not (self.is_thanked or is_fine)
+        about = [*(each.text for each in self.questions), *self.stated]
+        return refers or not set(terms(text)).isdisjoint(terms("\n".join(about)))
+
+    def makes_unclear(self, text: str, to: str, remarks: Sequence[str]) -> bool:
+        """Return True if a message of the team after an answer may be about that answer, or takes it back. `remarks`:
+        what the user whom it is to has said since the answer, other than thanks.
+        """
+        if not self.stated or to not in {self.to, Speaker.USER.value}:
+            return False
+        if takes_back(text):
+            return True
+        if to != self.to:
+            return False
+        stated = bool(statements(text))
+        if remarks:
+            return not stated or not any(map(_says_enough, remarks))  # else it answers them
+        return stated if self.is_thanked else is_formality(text)  # "let me check that"
+
+    def unanswered(self) -> list[_Asked]:
+        """Return what users have said that no answer was to: an answer is quoted below all that it is to."""
+        return [*(each for each in self.questions if each.user != self.to), *self.remarks]
+
+    def context_for(self, said: str) -> str:
+        """Return the question with its context, if what is said next refers to it; else an empty text."""
+        if not _needs_context(said):
+            return ""
+        return " ".join(filter(None, (self.context, _join_questions(self._own_questions()))))
+
+    def add_statement(self, text: str, to: str, at: int) -> None:
+        """Add a message of the team to the answer, unless that is long enough."""
+        if sum(len(each.text) for each in self.said) >= MOST_ANSWER_CHARS:
+            return
+        self.said.append(_Asked(to, text, at, is_read=True))
+        if stated := statements(text):
+            self.stated.append(stated)
+            self.to, self.last = to, at
+            self.remarks = [each for each in self.remarks if each.user != to]
+
+    def add_remark(self, remark: _Asked) -> None:
+        """Add what a user says after the answer, which is no next question."""
+        is_courtesy = _is_courtesy(remark.text)
+        if not is_courtesy:
+            self.remarks.append(remark)
+        if remark.user == self.to:
+            helped = says_it_worked(remark.text)
+            self.helped = self.helped if helped is None else helped
+            self.is_thanked = self.is_thanked or is_courtesy
+
+    def _own_questions(self) -> list[_Asked]:
+        """Return the turns of the user whom the team answers (unknown: of all); unread ones only if there are no
+        others.
+        """
+        own = [each for each in self.questions if each.user == self.to] or self.questions
+        return [each for each in own if each.is_read] or own
+
+    def close(self, *, needs_question: bool) -> Sequence[Exchange]:
+        """Return the finished exchange; nothing if the team has said nothing."""
+        if not self.statements:
+            return ()
+        questions = self._own_questions()
+        asked = _join_questions(questions)
+        answers = [each.text for each in self.said if each.user == self.to and not is_formality(each.text)]
+        answered = not needs_question or (_says_enough(asked) and is_answer("\n".join(self.stated)))
+        answer = "\n".join(answers) if answered and all(map(holds_for_all, answers)) else ""
+        # In between, the team has asked back, or said something else.
+        asked_back = any(
+            each.user in {self.to, Speaker.USER.value} and questions[0].at < each.at < questions[-1].at
+            for each in self.said
+            if questions
+        )
+        return (
+            Exchange(
+                asked,
+                self.context,
+                "\n".join(self.statements),
+                answer,
+                asker_known=all(each.user == self.to and each.is_read for each in questions),
+                is_clear=self.is_clear
+                and not (asked_back or any(map(has_file, answers)) or len(answer) > MOST_QUOTED_CHARS)
+                and asks_for_all(asked),
+                helped=self.helped,
+                is_doubted=self.is_doubted,
+                turns=(questions[0].at if questions else self.last, self.last),
+            ),
+        )
+
 
 def exchanges(
     turns: Iterable[tuple[str, PairTurn]], *, needs_question: bool = True, most_chars: int | None = None
@@ -403,9 +498,9 @@ def exchanges(
     another matter: what the user has said since the answer, other than thanks. A question by the team is no answer, and
     what the user says to that belongs to the user's question; the answer may then be to either, and is not quoted.
     Neither is one if the team states something after thanks, or says something after words that are no question by
-    themselves; nor if somebody doubts it (`_may_doubt`), or if the team states something later that the asker has not
-    asked for, or that is to nobody in particular: any of these may correct it. Nor is an answer that the team takes
-    back before the next question ("scratch that").
+    themselves; nor if somebody doubts it (`_OpenExchange.may_doubt`), or if the team states something later that the
+    asker has not asked for, or that is to nobody in particular: any of these may correct it. Nor is an answer that the
+    team takes back before the next question ("scratch that").
     """
     said = list(turns)
     additions = _last_additions(said)
@@ -439,75 +534,33 @@ def _last_additions(turns: Iterable[tuple[str, PairTurn]]) -> Counter[str]:
 def _split(turns: Iterable[tuple[str, PairTurn]], needs_question: bool, most_chars: int | None) -> Iterator[Exchange]:
     current = _OpenExchange([])
     for at, (label, turn) in enumerate(turns):
-        text, user = turn.text[:most_chars], label.removesuffix(UNREAD)
+        text = turn.text[:most_chars]
         if turn.speaker is Speaker.TEAM:
             stated, to = statements(text), _addressee(label)
             remarks = [each.text for each in current.remarks if each.user == to] if current.stated else []
-            current.is_clear = current.is_clear and not _makes_unclear(current, text, to, remarks)
+            current.is_clear = current.is_clear and not current.makes_unclear(text, to, remarks)
             if stated and current.stated and (remarks or to != current.to):
-                yield from _close(current, needs_question)
-                context = _question_with_context(current) if _needs_context("\n".join(remarks)) else ""
-                current = _OpenExchange(_unanswered(current), context if to == current.to else "")
+                yield from current.close(needs_question=needs_question)
+                context = current.context_for("\n".join(remarks)) if to == current.to else ""
+                current = _OpenExchange(current.unanswered(), context)
             current.is_doubted = current.is_doubted or label.endswith(DOUBTED)
             current.statements.append(text)
-            if remarks and not stated:
-                continue  # it asks back about what comes next
-            if sum(len(each.text) for each in current.said) < MOST_ANSWER_CHARS:
-                current.said.append(_Asked(to, text, at, is_read=True))
-                if stated:
-                    current.stated.append(stated)
-                    current.to, current.last = to, at
-                    current.remarks = [each for each in current.remarks if each.user != to]
+            if stated or not remarks:  # else it asks back about what comes next
+                current.add_statement(text, to, at)
             continue
-        asked = _Asked(user, text, at, is_read=user == label)
+        asked = _Asked(label.removesuffix(UNREAD), text, at, is_read=not label.endswith(UNREAD))
         if not current.stated:
-            current.questions += () if _is_courtesy(text) else (asked,)
+            if not _is_courtesy(text):
+                current.questions.append(asked)
             continue
         # What the team says then may take the answer back.
-        current.is_clear = current.is_clear and not _may_doubt(current, user, text)
+        current.is_clear = current.is_clear and not current.may_doubt(asked.user, text)
         if asked.is_read and _is_next_question(text):
-            yield from _close(current, needs_question)
-            context = _question_with_context(current) if _needs_context(text) else ""
-            current = _OpenExchange([*_unanswered(current), asked], context)
+            yield from current.close(needs_question=needs_question)
+            current = _OpenExchange([*current.unanswered(), asked], current.context_for(text))
         else:
-            helped = says_it_worked(text) if user == current.to else None
-            current.helped = current.helped if helped is None else helped
-            current.is_thanked = current.is_thanked or (user == current.to and _is_courtesy(text))
-            current.remarks += () if _is_courtesy(text) else (asked,)
-    yield from _close(current, needs_question)
-
-
-def _may_doubt(current: _OpenExchange, user: str, text: str) -> bool:
-    """Return True if what a user says after an answer may doubt it: of the asker, before thanks, a question that refers
-    to it, and all else but thanks; of another user, what refers to it or shares a word with it or its question.
-    """
-    refers = bool(_REFERENCE.search(text[:200]))
-    if user == current.to:
-        is_fine = not refers if _is_next_question(text) else _is_courtesy(text) or says_it_worked(text)
-        return not (current.is_thanked or is_fine)
-    about = [*(each.text for each in current.questions), *current.stated]
-    return refers or not set(terms(text)).isdisjoint(terms("\n".join(about)))
-
-
-def _makes_unclear(current: _OpenExchange, text: str, to: str, remarks: Sequence[str]) -> bool:
-    """Return True if a message of the team after an answer may be about that answer, or takes it back. `remarks`: what
-    the user whom it is to has said since the answer, other than thanks.
-    """
-    if not current.stated or to not in {current.to, Speaker.USER.value}:
-        return False
-    if takes_back(text):
-        return True
-    if to != current.to:
-        return False
-    stated = bool(statements(text))
-    if remarks:
-        return not stated or not any(map(_says_enough, remarks))  # else it answers them
-    return stated if current.is_thanked else is_formality(text)  # "let me check that"
-
-
-def _unanswered(current: _OpenExchange) -> list[_Asked]:
-    """Return what users have said that no answer was to: an answer is quoted below all that it is to."""
-    return [*(each for each in current.questions if each.user != current.to), *current.remarks]
+            current.add_remark(asked)
+    yield from current.close(needs_question=needs_question)
 
 
 def _addressee(label: str) -> str:
@@ -535,57 +588,13 @@ def _needs_context(said: str) -> bool:
     return len(set(terms(words_to_search(said)))) < _SELF_CONTAINED_TERMS or bool(_REFERENCE.search(said[:200]))
 
 
-def _question_with_context(current: _OpenExchange) -> str:
-    return " ".join(each for each in (current.context, _join_questions(_own_questions(current))) if each)
-
-
-def _own_questions(current: _OpenExchange) -> list[_Asked]:
-    """Return the turns of the user whom the team answers (unknown: of all); unread ones only if there are no others."""
-    own = [each for each in current.questions if each.user == current.to] or current.questions
-    return [each for each in own if each.is_read] or own
-
-
-def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
-    if not current.statements:
-        return ()
-    questions = _own_questions(current)
-    asked = _join_questions(questions)
-    answers = [each.text for each in current.said if each.user == current.to and not is_formality(each.text)]
-    answered = not needs_question or (_says_enough(asked) and is_answer("\n".join(current.stated)))
-    answer = "\n".join(answers) if answered and all(map(holds_for_all, answers)) else ""
-    # In between, the team has asked back, or said something else.
-    asked_back = any(
-        each.user in {current.to, Speaker.USER.value} and questions[0].at < each.at < questions[-1].at
-        for each in current.said
-        if questions
-    )
-    return (
-        Exchange(
-            asked,
-            current.context,
-            "\n".join(current.statements),
-            answer,
-            asker_known=all(each.user == current.to and each.is_read for each in questions),
-            is_clear=current.is_clear
-            and not (asked_back or any(map(has_file, answers)) or len(answer) > MOST_QUOTED_CHARS)
-            and asks_for_all(asked),
-            helped=current.helped,
-            is_doubted=current.is_doubted,
-            turns=(questions[0].at if questions else current.last, current.last),
-        ),
-    )
-
-
 def _join_questions(asked: Iterable[_Asked]) -> str:
     return without_greeting("\n".join(each.text for each in asked)).strip()
 
 
 _HEADING_CHARS = 300
 """The length of the longest question that is shown above its answer. The answer to a longer one is not quoted."""
-_OWN_LINE = re.compile(r"^[^\s¦]", re.MULTILINE)
 _UNFINISHED_LINE = re.compile(r"(?<=[^\s.!?:,;…。！？])[^\S\n]*\n\s*")
-_BLANK_LINES = re.compile(r"\n\s*\n")
-_BEGIN = f"{MARKER}\n"
 
 
 def read_topic(text: str) -> Article:
@@ -616,6 +625,11 @@ def whole_answer(text: str, pair_id: str, question: str) -> str:
     """Return the team's answer to a question of a pair, whole: search cuts long ones. Empty: it is not in the topic."""
     sections = (each for each in read_topic(text).sections if each.anchor == pair_id and each.quotable)
     return next((each.text for each in sections if each.headings[-1:] == (question,)), "")
+
+
+_OWN_LINE = re.compile(r"^[^\s¦]", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_BEGIN = f"{MARKER}\n"
 
 
 def answered_pairs(text: str) -> Iterator[tuple[str, str, str]]:
