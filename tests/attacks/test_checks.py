@@ -165,7 +165,7 @@ def posts_misplaced(stage: Stage, patch: pytest.MonkeyPatch) -> None:
 
 def topics_as_named(_: Stage, patch: pytest.MonkeyPatch) -> None:
     patch.setattr("operators.curating.topic_name", str)
-    patch.setattr("services.team.library.is_topic_name", bool)
+    patch.setattr("services.team.filing.is_topic_name", bool)
     patch.setattr("services.team.decisions.is_topic_name", bool)
 
 

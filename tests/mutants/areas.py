@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_TEAM_FILES = ("archive", "archive_files", "captures", "decisions", "index", "library", "topics")
+_TEAM_FILES = (
+    *("archive", "archive_files", "captures", "decisions", "index"),
+    *("library", "pair_links", "pending", "state", "topics"),
+)
 
 _TESTS_OF_TEAM_FILES = (
     *("archive", "archive_reader", "corrections_in_part", "decisions", "index", "library", "pending", "pieces"),
@@ -47,7 +50,7 @@ AREAS = {
         ),
     ),
     "library": Area(
-        ("services/team/library.py", "services/team/decisions.py", "services/team/topics.py"),
+        tuple(f"services/team/{name}.py" for name in ("library", "filing", "decisions", "topics")),
         (
             "tests/services/team",
             "tests/services/privacy/test_forgetting_topics.py",
