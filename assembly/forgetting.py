@@ -39,7 +39,7 @@ from services.privacy import (
 )
 from services.search import PassageStore, passage_files
 from services.storage import DataFolder, in_thread
-from services.team import REMOVED, LibraryUnusable, LibraryUnwritable, TeamLibrary
+from services.team import LibraryUnusable, LibraryUnwritable, TeamLibrary
 from settings import Settings
 
 log = logging.getLogger(__name__)
@@ -290,7 +290,7 @@ class Privacy:
     async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
         self.parts.services.posts.forget(user_id, until)
         for each in self.parts.servers.values():
-            each.captures.recent_captures.forget(user_id, REMOVED)
+            each.captures.recent_captures.forget(user_id)
         await self.parts.state.record.forget(user_id, until)
         removed_servers, configured = list[Settings](), None
         if self.settings is not None:

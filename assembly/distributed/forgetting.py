@@ -26,7 +26,7 @@ from services.documents.store import StoreUnavailable
 from services.documents.tools import TEAM as TEAM_TOOL
 from services.privacy import ForgetResult, has_archived_text, new_pseudonym_key
 from services.storage import DataFolder, files, in_thread
-from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
+from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from transport.connection import streams_of
 from transport.fenced_log import Fenced
@@ -277,7 +277,7 @@ class PeopleServices:
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
             self.on_progress(request)
         for server in self.parts.servers.values():
-            server.captures.recent_captures.forget(user_id, REMOVED)
+            server.captures.recent_captures.forget(user_id)
         await self.parts.state.record.forget(user_id, newest_by_now(self.parts.services.history))
         await self.parts.state.record.rename_sources(renamed)
         if self.documents is not None:

@@ -450,12 +450,9 @@ class RecentCaptures:
         owners = ((each, self._owners.get(each)) for each in {*pair.message_ids, *known.lost_ids})
         return {each for each, owner in owners if owner is not None and owner.conversation_id == pair.conversation_id}
 
-    def forget(self, author_id: int, replacement: str) -> None:
-        """Replace the texts of a person."""
+    def forget(self, author_id: int) -> None:
+        """Remove the texts of a person."""
         for revision in [each for each in self._revisions.values() if each.author_id == author_id]:
             del self._revisions[revision.message_id]
         for known in self._known.values():
-            pair = known.pair
-            authored = zip(pair.author_ids, pair.turns, strict=True)
-            turns = tuple(replace(turn, text=replacement) if author == author_id else turn for author, turn in authored)
-            known.packed = _pack(replace(pair, turns=turns))
+            known.packed = _pack(archive.remove_texts(known.pair, author_id))

@@ -182,5 +182,5 @@ def test_what_is_remembered_of_each_of_many_conversations_is_small() -> None:
 def test_a_person_who_is_forgotten_is_not_captured_again_out_of_memory() -> None:
     captures = RecentCaptures()
     kept(captures, capture("a1 b2 s3"))
-    captures.forget(BEN.id, "[removed]")
+    captures.forget(BEN.id)
     assert kept(captures, capture("a1 s4")) == "reply_1: a1 [removed] s3 s4"

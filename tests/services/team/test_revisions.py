@@ -151,7 +151,7 @@ def test_a_doubt_comes_before_the_capture_and_stays_when_the_conversation_goes_o
 def test_a_person_who_is_forgotten_leaves_no_edit_behind() -> None:
     captures = RecentCaptures()
     captures.revise([Revision(1, "my name", ANN.id)])
-    captures.forget(ANN.id, REMOVED)
+    captures.forget(ANN.id)
     assert kept(captures, capture("a1 s2")) == "reply_1: a1 s2"
 
 
