@@ -44,7 +44,7 @@ class TextMatch:
     ask "how do I install the" as well. `too_short`: how many texts are not searched for.
     """
 
-    def __init__(self, texts: Iterable[str] = (), min_chars: int = MIN_CHARS) -> None:
+    def __init__(self, texts: Iterable[str], min_chars: int = MIN_CHARS) -> None:
         self._single_words: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         # A first word → a number of words → so many first words of a line → the lines of the texts that have that line.
         self._by_start: defaultdict[str, dict[int, dict[tuple[str, ...], set[tuple[str, ...]]]]] = defaultdict(dict)

@@ -116,14 +116,14 @@ def _layout_of(folder: DataFolder) -> Iterator[Path]:
         folder.posts,
         folder.feedback,
         folder.feedback_key,
-    )
-    yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones)
-    # Files with other names in these folders are reported by the functions that read the folders.
-    yield from (
+        folder.opt_outs,
+        folder.shown_runbooks,
+        folder.tombstones,
         folder.decisions,
         folder.places,
         folder.pending,
+        # Files with other names in these folders are reported by the functions that read the folders.
         *folder.outbox.glob("*.json"),
         *folder.drafts.glob("*.json"),
+        *folder.outcomes.glob("????-??-??.jsonl"),
     )
-    yield from folder.outcomes.glob("????-??-??.jsonl")

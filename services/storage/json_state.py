@@ -30,9 +30,12 @@ class DamagedIds(Exception):
 def read_ids(path: Path) -> set[int]:
     """Read a JSON list of ids, such as of people who opted out. Raises DamagedIds."""
     try:
-        return _ids(path)
+        ids: Any = json.loads(read_text(path) or "[]")
+        if isinstance(ids, list):
+            return {int(each) for each in cast("list[Any]", ids)}
     except _DAMAGE_ERRORS:
-        raise DamagedIds(path) from None
+        pass
+    raise DamagedIds(path)
 
 
 def render_ids(ids: Iterable[int]) -> bytes:
@@ -42,13 +45,6 @@ def render_ids(ids: Iterable[int]) -> bytes:
 def render_object(members: Mapping[str, object]) -> bytes:
     """Return a JSON object with a line for each value. With `indent`, Python's encoder takes six times as long."""
     return json.dumps(members, separators=(",\n", ": ")).encode() + b"\n"
-
-
-def _ids(path: Path) -> set[int]:
-    ids: Any = json.loads(read_text(path) or "[]")
-    if not isinstance(ids, list):
-        raise TypeError
-    return {int(user_id) for user_id in cast("list[Any]", ids)}
 
 
 def read_object(path: Path) -> Record:

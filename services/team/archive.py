@@ -82,14 +82,6 @@ def timestamp_instant(timestamp: str) -> Decimal:
     return _instant_in(_TIMESTAMP, timestamp, "2026-02-01T03:10:56.228000Z")
 
 
-def checked_instant(pair_id: str, timestamp: str) -> Decimal:
-    """Return the instant that id and timestamp both name. Raises Malformed: one is invalid, or they differ."""
-    key = instant(pair_id)
-    if key != timestamp_instant(timestamp):
-        raise Malformed(f"id {pair_id} and timestamp {timestamp} differ")
-    return key
-
-
 def next_timestamp(now: float, last: str | None) -> str:
     """Return the timestamp for a capture at `now` (seconds since 1970); `last`: the timestamp of the newest pair.
 
@@ -168,7 +160,9 @@ class Pair:
 
     def __post_init__(self) -> None:
         timestamp_instant(self.said_at)
-        object.__setattr__(self, "key", checked_instant(self.id, self.timestamp))
+        object.__setattr__(self, "key", instant(self.id))
+        if self.key != timestamp_instant(self.timestamp):
+            raise Malformed(f"id {self.id} and timestamp {self.timestamp} differ")
         if self.timestamp.startswith(_END_OF_TIME):
             raise Malformed(f"timestamp {self.timestamp} leaves no room for later ones")
         try:

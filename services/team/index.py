@@ -97,7 +97,6 @@ class TeamIndex:
         self.entries: tuple[IndexEntry, ...] = ()
         self._by_name: dict[str, IndexEntry] = {}
         self._records: dict[str, Record] = {}
-        self._lines: dict[str, str] = {}  # the records, rendered
         # Descriptions by content and key: those at the start, and those that records have lost since.
         self._known: dict[tuple[str, str], str] = {}
         self._earlier = BoundedDict[tuple[str, str], str](_KEPT_EARLIER)
@@ -117,7 +116,6 @@ class TeamIndex:
                 self._known.setdefault((record.content_hash, record.summary_key), record.summary_text)
         current = {topic.file for topic in topics.values()}
         self._records = {name: record for name, record in found.items() if name in current}
-        self._lines = {name: cache.render_line(record) for name, record in self._records.items()}
         self._cache_written = self._records == found
         self.follow(topics, topics)
 
@@ -148,7 +146,6 @@ class TeamIndex:
         )
         self._keep_earlier(topic.file)
         self._records[topic.file] = record
-        self._lines[topic.file] = cache.render_line(record)
         self._cache_written = False
         self._enter(topic)
         self._sort()
@@ -205,7 +202,7 @@ class TeamIndex:
     def write(self, at: float) -> None:
         """Bring both files up to date, the cache first. Raises OSError."""
         if not self._cache_written:
-            lines = (self._lines[name] for name in sorted(self._lines))
+            lines = (cache.render_line(self._records[name]) for name in sorted(self._records))
             files.replace_derived(self._cache, cache.render(lines, rfc3339(at)))
             self._cache_written = True
         if not self._index_written:
@@ -215,7 +212,6 @@ class TeamIndex:
             self._index_written = True
 
     def _drop_record(self, name: str) -> None:
-        self._lines.pop(f"{name}.txt", None)
         self._keep_earlier(f"{name}.txt")
         if self._records.pop(f"{name}.txt", None) is not None:
             self._cache_written = False

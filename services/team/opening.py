@@ -89,8 +89,7 @@ def open_library(
 def check_library(paths: TeamPaths, *, configured_cursor: str = "", now: float) -> None:
     """Raise what `open_library` would raise, and change nothing. `now`: seconds since 1970."""
     start = start_cursor(paths, read_state(paths.state), configured_cursor, now)
-    decision_log = DecisionLog(paths.decisions)
-    placement = Placement(decisions.parse(decision_log.content(), str(decision_log.path)), start)
+    placement = Placement(DecisionLog(paths.decisions).read(), start)
     pairs = ArchiveReader(paths.raw).survey(placement.is_undecided)
     count_missing(paths.raw, placement, [pair for pair in pairs if pair.key in placement.topic_of])
 

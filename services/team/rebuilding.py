@@ -75,7 +75,7 @@ def plan(pairs: Sequence[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
     before = Placement(decisions)
     kept_decisions = kept_by_rebuild(decisions)
     restored = {each.key for each in kept_decisions if each.action is Action.RESTORED}
-    read, fullest, left_out = _fullest_captures(pairs)
+    fullest, left_out = _fullest_captures(pairs)
     removals = RemovedCaptures(pair for pair in pairs if pair.key in before.removed)
     tasks: list[RebuildTask] = []
     for key, pair in fullest.items():
@@ -89,16 +89,14 @@ def plan(pairs: Sequence[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
     tasks.sort(key=lambda task: sort_key(task.pair))
     # At the beginning of a rebuild no pair is in a topic yet.
     first = (replace(each, topic=None) if each.action is Action.RESTORED else each for each in kept_decisions)
-    return RebuildPlan(read, len(fullest), tuple(tasks), tuple(first), tuple(left_out.items()))
+    return RebuildPlan(len(pairs), len(fullest), tuple(tasks), tuple(first), tuple(left_out.items()))
 
 
-def _fullest_captures(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[str, str]]:
-    """Return the number of pairs; the fullest capture of each conversation, by key; and why others are left out."""
-    read = 0
+def _fullest_captures(pairs: Iterable[Pair]) -> tuple[dict[Decimal, Pair], dict[str, str]]:
+    """Return the fullest capture of each conversation, by key; and why others are left out."""
     best: dict[str, Pair] = {}
     left_out: dict[str, str] = {}
     for pair in pairs:
-        read += 1
         known = best.get(pair.conversation_id, pair)
         # The one with most messages, then the newest (Pitfall 13); of a thread, which is read as a whole each time, the
         # newest: what it lacks has been deleted.
@@ -111,7 +109,7 @@ def _fullest_captures(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], 
     for pair in best.values():
         by_key.setdefault(pair.key, pair)
         left_out.pop(pair.id, None)  # its block is in the archive twice
-    return read, by_key, left_out
+    return by_key, left_out
 
 
 @dataclass(frozen=True, slots=True)
