@@ -191,7 +191,8 @@ class DiskLibrary:
         # Not only after reading: a caller that began to read may have been cancelled while the thread went on.
         if team is not self._team or kb is not self._kb:
             self._team, self._kb = team, kb
-            self._entries = (*filter(self._is_listed, team), *kb)
+            listed = (entry for entry in team if not belongs_to(topic_in(entry.id), self._hidden_topics))
+            self._entries = (*listed, *kb)
             self._ids = frozenset(entry.id for entry in self._entries)
         return self._entries
 
@@ -224,9 +225,6 @@ class DiskLibrary:
         if not found.has_includes:
             self._remember(os.fspath(found.path), found.signature, source)
         return source
-
-    def _is_listed(self, entry: IndexEntry) -> bool:
-        return not belongs_to(topic_in(entry.id), self._hidden_topics)
 
     def _read(self, source_id: str) -> Text:
         namespace, _, name = source_id.partition(":")

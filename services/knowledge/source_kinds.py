@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -421,19 +421,19 @@ class UpdateReport:
     def text(self) -> str:
         """One line for people. The first four numbers after the colon add up to those before it."""
         results = self.results
+        counts = [
+            number_of(count, noun, self.plurals.get(noun, ""))
+            for noun, count in self.counts.items()
+            if count or noun in _ALWAYS_REPORTED
+        ]
         more = f", {number_of(self.other_failures, 'other failure')}" if self.other_failures else ""
         return (
-            f"{', '.join(self._count_texts()) or 'no sources'}: "
+            f"{', '.join(counts) or 'no sources'}: "
             f"{results[UpdateResult.DESCRIBED]} described, {results[UpdateResult.REUSED]} recognised, "
             f"{self.unchanged} unchanged, {len(self.failed)} failed; "
             f"{results[UpdateResult.GONE]} gone, {self.left_out} left out{more}; "
             f"the index has {number_of(self.descriptions, 'entry', 'entries')}"
         )
-
-    def _count_texts(self) -> Iterator[str]:
-        for noun, count in self.counts.items():
-            if count or noun in _ALWAYS_REPORTED:
-                yield number_of(count, noun, self.plurals.get(noun, ""))
 
 
 class SourceRecords:

@@ -52,7 +52,8 @@ def unknown_files(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
     folders = [folder, *(DataFolder(folder.guilds / str(guild_id)) for guild_id in folder.guild_ids())]
     layout = (path for each in folders for path in _layout_of(each))
     known = {path.absolute() for path in (*layout, *ours)}
-    return [path for path in sorted(_files(folder.root)) if not known & {path.absolute(), *path.absolute().parents}]
+    paths = sorted(path for path in folder.root.rglob("*") if path.is_symlink() or path.is_file())
+    return [path for path in paths if not known & {path.absolute(), *path.absolute().parents}]
 
 
 def kind_of(path: Path) -> FileKind:
@@ -94,10 +95,6 @@ def report_lines(paths: Iterable[Path], why: str) -> Iterator[str]:
             yield f"{folder}: {number_of(len(inside), 'file')}: {why}"
         else:
             yield from (f"{path}: {why}" for path in inside)
-
-
-def _files(root: Path) -> Iterator[Path]:
-    return (path for path in root.rglob("*") if path.is_symlink() or path.is_file())
 
 
 def _layout_of(folder: DataFolder) -> Iterator[Path]:

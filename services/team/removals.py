@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -81,7 +81,12 @@ def overview(paths: TeamPaths, configured_cursor: str, now: float) -> Overview:
         tuple(removed),
         {in_force[key].id: _replaced_by(each, in_force) for key, each in added.items()},
         {pair.id: tuple(corrections_of(pair, placement, in_force)) for pair in in_force.values()},
-        tuple(_conflicts(added.values(), in_force)),
+        tuple(
+            OpenConflict(in_force[key], in_force[other], remark.what)
+            for key, each in added.items()
+            for remark in each.conflicts
+            if (other := archive.instant(remark.id)) in in_force
+        ),
         captured,
         undecided,
         len(placement.failed),
@@ -91,14 +96,6 @@ def overview(paths: TeamPaths, configured_cursor: str, now: float) -> Overview:
 def _replaced_by(decision: Decision, in_force: Mapping[Decimal, Pair]) -> tuple[str, ...]:
     gone = dict.fromkeys((*decision.replaces, *decision.remove_ids))
     return tuple(each for each in gone if archive.instant(each) not in in_force)
-
-
-def _conflicts(added: Iterable[Decision], in_force: Mapping[Decimal, Pair]) -> Iterator[OpenConflict]:
-    for decision in added:
-        for remark in decision.conflicts:
-            other = in_force.get(archive.instant(remark.id))
-            if other is not None:
-                yield OpenConflict(in_force[decision.key], other, remark.what)
 
 
 class RemovalRefused(Exception):
