@@ -47,7 +47,7 @@ async def _searching(store: DocumentStore, embedder: Embedder) -> bool:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     chunks = tuple(Chunk(at, ChunkType.TEXT, text, at + 1, at + 1) for at, text in enumerate(texts))
     whole = "\n".join(texts)
-    made = Prepared("words.txt", DocumentKind.TEXT, 1.0, "0" * 64, len(whole), whole, PASSAGES, chunks)
+    made = Prepared(DocumentKind.TEXT, "0" * 64, len(whole), whole, PASSAGES, chunks)
     begun = time.perf_counter()
     (document,) = await store.add(Collection("user_1_kb", "user", "1"), [NewDocument(Origin("words.txt"), made)])
     await store.embed("user_1_kb", document.doc_id, embedder.id, {at: vectors[at] for at in range(PASSAGES)})

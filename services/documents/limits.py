@@ -90,9 +90,7 @@ class LineRecord:
 class Prepared:
     """A document, decoded, redacted and cut into chunks, ready for a store."""
 
-    filename: str
     kind: DocumentKind
-    confidence: float
     sha256: str  # of the bytes as they came, in hex
     size: int
     text: str  # redacted, with `\n` line ends; line n of it is line n of the file

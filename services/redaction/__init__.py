@@ -7,7 +7,6 @@ One `Redactor` serves logs, prompts, captures and evidence.
 from services.redaction.named_secrets import KeyPath, compile_run, end_of_run, is_placeholder, leads_to_secret
 from services.redaction.redactor import (
     CODE_SHAPES,
-    DOCUMENTATION_SHAPES,
     MARKUP_SHAPES,
     PERSONAL_SHAPES,
     SHAPES,

@@ -46,10 +46,8 @@ class CitedPassage:
     matched: tuple[int, ...]  # the numbers of the matching lines, the best first; other lines are their context
     chunk_id: str
     score: float | None = None
-    rank_score: float = 0.0
     relevance: float | None = None  # for the confidence: the score, else the share of the question's words
     timestamp: str | None = None
-    severity: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     has_numbers: bool = True  # True if line numbers identify its lines, as in a log
     exact: bool = False
@@ -116,9 +114,7 @@ class Scope:
             chunk_id=f"{doc_id}:L{min(matched)}" + (f"-{max(matched)}" if len(matched) > 1 else ""),
             score=1.0,
             relevance=1.0,
-            rank_score=1.0,
             timestamp=time_of(hit) if hit else None,
-            severity=hit.severity if hit else None,
             metadata={"filename": document.filename, **document.origin.extra},
             exact=True,
         )

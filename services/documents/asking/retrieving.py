@@ -152,7 +152,7 @@ async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
         # The first line of a pattern with its context, and the numbers of the next lines.
         around = await scope.with_context(chunk.doc_id, [chunk.line_start], context=_LEAD)
         matched = chunk.lines or (chunk.line_start,)
-        ranked = replace(around, score=hit.score, rank_score=hit.rank_score, relevance=relevance)
+        ranked = replace(around, score=hit.score, relevance=relevance)
         return replace(ranked, matched=matched, chunk_id=chunk.chunk_id, exact=False)
     document = scope.document(chunk.doc_id)
     text, start, end = chunk.text, chunk.line_start, chunk.line_end
@@ -177,11 +177,9 @@ async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
         matched=_lines_of(chunk),
         chunk_id=chunk.chunk_id,
         timestamp=timestamp,
-        severity=chunk.severities[0] if chunk.severities else None,
         metadata={**{name: value for name, value in facts.items() if value}, **chunk.extra},
         has_numbers=document.kind in {*LOG_KINDS, DocumentKind.CONFIG, DocumentKind.CODE},
         values=(chunk.text,) if chunk.type is ChunkType.LEAF else (),
         score=hit.score,
-        rank_score=hit.rank_score,
         relevance=relevance,
     )

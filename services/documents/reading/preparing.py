@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 from services.documents.limits import (
     KINDS,
@@ -62,9 +61,9 @@ def prepare(
     check_size(filename, len(raw), limits.max_file_bytes)  # refuses a file of a byte order mark only
     n_lines = len(lines_of(raw))
     check_lines(filename, n_lines, limits.max_lines)
-    found = classify(filename, raw, kind)
-    outline = outline_of(filename, raw) if found.kind is DocumentKind.CONFIG else Outline()
-    redacted = Redacted(raw, outline, redactors.of(found.kind), by_key=redactors.by_key)
+    kind = kind or classify(filename, raw)
+    outline = outline_of(filename, raw) if kind is DocumentKind.CONFIG else Outline()
+    redacted = Redacted(raw, outline, redactors.of(kind))
     text, cut = cut_lines(redacted.text, limits.max_line_chars)
     if cut:
         flags.append(f"{cut} line{'s were' if cut > 1 else ' was'} cut at {limits.max_line_chars} characters")
@@ -72,7 +71,7 @@ def prepare(
         flags.append(f"of {outline.n_values} values the first {MOST_LEAVES} can be asked for one by one")
     lines, ending = lines_of(text), extension(filename)
     records: Sequence[LineRecord] = ()
-    match found.kind:
+    match kind:
         case DocumentKind.LOG | DocumentKind.ERROR_REPORT:
             chunks, records = read_log(lines)
         case DocumentKind.CONFIG:
@@ -86,9 +85,7 @@ def prepare(
         case DocumentKind.TEXT:
             chunks = prose_chunks(lines)
     return Prepared(
-        filename=filename,
-        kind=found.kind,
-        confidence=found.confidence,
+        kind=kind,
         sha256=hashlib.sha256(data).hexdigest(),
         size=len(data),
         text=text,
@@ -151,11 +148,10 @@ def cut_lines(text: str, most: int) -> tuple[str, int]:
 
 # The kind of a document
 
-SAMPLE_BYTES = 5000
-SURE_ENOUGH = 0.60
+SAMPLE_CHARS = 5000
 
-_BY_NAME = 0.95
 _FEW_SIGNS = 2
+_LEAST_SHARE = 0.2  # of the lines of a log that look like those of one
 
 _TRACE = re.compile(
     r"^(?:Traceback \(most recent call last\)|[^\S\n]+(?:at [\w$.<>]+[ (]|File \"[^\"\n]{1,200}\", line [0-9]+)"
@@ -189,47 +185,36 @@ _NUMBER = re.compile(r"\s*[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?%?\s*")
 _KEY = re.compile(r"[\w.$/@-]{1,80}")
 
 
-class DetectedKind(NamedTuple):
-    kind: DocumentKind
-    confidence: float
-
-
-def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> DetectedKind:
-    """Return the kind of a document, with its confidence; text if no kind is sure enough."""
-    if chosen is not None:
-        return DetectedKind(chosen, 1.0)
-    if named := KINDS.get(extension(filename)):
-        return DetectedKind(named, _BY_NAME)
-    sample = text[:SAMPLE_BYTES]
-    if len(text) > SAMPLE_BYTES and "\n" in sample:
+def classify(filename: str, text: str) -> DocumentKind:
+    """Return the kind of a document by its name, else by how it begins."""
+    ending = extension(filename)
+    if named := KINDS.get(ending):
+        return named
+    sample = text[:SAMPLE_CHARS]
+    if len(text) > SAMPLE_CHARS and "\n" in sample:
         sample = sample[: sample.rindex("\n")]
-    found = by_content(sample)
-    if found.kind is DocumentKind.TEXT and extension(filename) in _PRINTED_BY_NAME:
-        return DetectedKind(DocumentKind.LOG, SURE_ENOUGH)
-    return found if found.confidence >= SURE_ENOUGH else DetectedKind(DocumentKind.TEXT, SURE_ENOUGH)
+    found = _kind_of_content(sample)
+    if found is DocumentKind.TEXT and ending in _PRINTED_BY_NAME:
+        return DocumentKind.LOG
+    return found or DocumentKind.TEXT
 
 
-def by_content(sample: str) -> DetectedKind:
-    """Guess the kind from the beginning of a file."""
+def _kind_of_content(sample: str) -> DocumentKind | None:
+    """Guess the kind from the beginning of a file. None: too few of its lines look like those of a log."""
     lines = [line for line in lines_of(sample) if line.strip()]
     if not lines:
-        return DetectedKind(DocumentKind.TEXT, SURE_ENOUGH)
+        return DocumentKind.TEXT
     reader = TimeReader()
-    timed = any(reader.read(line) for line in lines)
-    signs = _log_signs(lines)
-    if _TRACE.search(sample) and not timed:
-        kind, confidence = DocumentKind.ERROR_REPORT, 0.85
-    elif signs >= _FEW_SIGNS:
-        kind, confidence = DocumentKind.LOG, min(0.95, 0.5 + signs / len(lines) / 2)
-    elif _is_table(lines) or _all_match(_PROMETHEUS, lines):
-        kind, confidence = DocumentKind.METRICS, 0.85
-    elif _is_config(sample, lines):
-        kind, confidence = DocumentKind.CONFIG, 0.8
-    elif (code := len(_CODE.findall(sample))) > _FEW_SIGNS and code > len(lines) / 10:
-        kind, confidence = DocumentKind.CODE, 0.75
-    else:
-        kind, confidence = DocumentKind.TEXT, 0.7
-    return DetectedKind(kind, confidence)
+    if _TRACE.search(sample) and not any(reader.read(line) for line in lines):
+        return DocumentKind.ERROR_REPORT
+    if (signs := _log_signs(lines)) >= _FEW_SIGNS:
+        return DocumentKind.LOG if signs / len(lines) >= _LEAST_SHARE else None
+    if _is_table(lines) or _all_match(_PROMETHEUS, lines):
+        return DocumentKind.METRICS
+    if _is_config(sample, lines):
+        return DocumentKind.CONFIG
+    code = len(_CODE.findall(sample))
+    return DocumentKind.CODE if code > _FEW_SIGNS and code > len(lines) / 10 else DocumentKind.TEXT
 
 
 def _log_signs(lines: list[str]) -> int:

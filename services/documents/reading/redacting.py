@@ -9,7 +9,6 @@ from services.documents.limits import DocumentKind
 from services.documents.reading.outlines import Leaf, Outline
 from services.redaction import (
     CODE_SHAPES,
-    DOCUMENTATION_SHAPES,
     MARKUP_SHAPES,
     PERSONAL_SHAPES,
     SHAPES,
@@ -24,36 +23,25 @@ _LONG_LINES = 20_000  # in longer lines no single value is searched for: each se
 
 
 class DocumentRedactors:
-    """A redactor for documents, and another for program code, where `token: str` is no secret.
+    """A redactor for documents, and another for program code, where `token: str` is no secret."""
 
-    Attributes:
-        by_key: whether values below a key that names a secret are hidden.
-    """
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        """`known`: values of the configured secrets."""
+        self._known = tuple(known)
+        self._documents = Redactor(self._known, (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES))
+        self._code = Redactor(self._known, (*CODE_SHAPES, *PERSONAL_SHAPES))
 
-    def __init__(self, known: Iterable[str] = (), *, published: bool = False) -> None:
-        """`known`: values of the configured secrets. `published`: for an operator's documentation, whose sample
-        passwords and contacts are meant to be read; only known secrets and working tokens are hidden.
-        """
-        known = tuple(known)
-        self._made_of = known, published
-        self.by_key = not published
-        if published:
-            self._documents = self._code = Redactor(known, DOCUMENTATION_SHAPES)
-            return
-        self._documents = Redactor(known, (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES))
-        self._code = Redactor(known, (*CODE_SHAPES, *PERSONAL_SHAPES))
-
-    def __reduce__(self) -> tuple[Callable[..., DocumentRedactors], tuple[tuple[str, ...], bool]]:
+    def __reduce__(self) -> tuple[Callable[[tuple[str, ...]], DocumentRedactors], tuple[tuple[str, ...]]]:
         """Make it picklable, for use in another process."""
-        return _redactors, self._made_of
+        return _redactors, (self._known,)
 
     def of(self, kind: DocumentKind) -> Redactor:
         return self._code if kind is DocumentKind.CODE else self._documents
 
 
 @cache
-def _redactors(known: tuple[str, ...], published: bool) -> DocumentRedactors:
-    return DocumentRedactors(known, published=published)
+def _redactors(known: tuple[str, ...]) -> DocumentRedactors:
+    return DocumentRedactors(known)
 
 
 class Redacted:
@@ -66,9 +54,8 @@ class Redacted:
         names: as in the outline, without secret ones.
     """
 
-    def __init__(self, raw: str, outline: Outline, redactor: Redactor, *, by_key: bool = True) -> None:
-        leaves = outline.leaves if by_key else ()
-        self._secrets = frozenset(leaf for leaf in leaves if _is_secret(leaf, outline))
+    def __init__(self, raw: str, outline: Outline, redactor: Redactor) -> None:
+        self._secrets = frozenset(leaf for leaf in outline.leaves if _is_secret(leaf, outline))
         hidden = {(leaf.path[:-1], leaf.value) for leaf in self._secrets}
         self.names = {path: name for path, name in outline.names.items() if (path, name) not in hidden}
         self.part = redactor.text

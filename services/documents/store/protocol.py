@@ -211,7 +211,6 @@ class CollectionSummary:
     """A collection with its documents."""
 
     collection: Collection
-    created_at: str
     version: int  # grows by one with each write, also after the collection is deleted and created again
     documents: tuple[Document, ...] = ()
     n_bytes: int = 0  # on disk
@@ -266,7 +265,6 @@ class ChunkHit:
     chunk: StoredChunk
     score: float | None  # the cosine with the question, comparable between searches; None: there is no vector
     rank_score: float  # for order only
-    keywords: float = 0.0  # BM25, not comparable between searches
     verbatim: float = 0.0  # the share of the identifiers that it contains literally
     coverage: float = 0.0  # the share of the question's words that it contains; rare words weigh more
 

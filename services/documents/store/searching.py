@@ -140,8 +140,7 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     for at in order:
         position = int(union[at])
         cosine = None if vector_scores is None or np.isnan(vector_scores[at]) else float(vector_scores[at])
-        scores = (ranks[at], keywords[position], found[at], coverage[position])
-        hits.append(ChunkHit(chunks[position], cosine, *map(float, scores)))
+        hits.append(ChunkHit(chunks[position], cosine, float(ranks[at]), float(found[at]), float(coverage[position])))
     return hits
 
 

@@ -165,13 +165,13 @@ def count_chunks_with(connection: sqlite3.Connection, words: Sequence[str]) -> t
 
 
 def describe(connection: sqlite3.Connection, n_bytes: int) -> CollectionSummary:
-    name, kb_type, scope_id, guild_id, created_at, number, _ = connection.execute(
-        "SELECT * FROM collections"
+    name, kb_type, scope_id, guild_id, number = connection.execute(
+        "SELECT name, kb_type, scope_id, guild_id, version FROM collections"
     ).fetchone()
     documents = _documents(connection, "true")
     current = set(newest_revisions(documents).values())
     marked = tuple(replace(doc, current=doc.doc_id in current) for doc in documents)
-    return CollectionSummary(Collection(name, kb_type, scope_id, guild_id), created_at, number, marked, n_bytes)
+    return CollectionSummary(Collection(name, kb_type, scope_id, guild_id), number, marked, n_bytes)
 
 
 def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
@@ -231,7 +231,7 @@ def _set_origins(connection: sqlite3.Connection, doc_id: str, origins: Sequence[
     )
 
 
-_NOT_READ = Prepared("", DocumentKind.TEXT, 0.0, "", 0, "", 0, ())
+_NOT_READ = Prepared(DocumentKind.TEXT, "", 0, "", 0, ())
 
 
 def _insert(

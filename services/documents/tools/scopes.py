@@ -152,7 +152,6 @@ class PublishedScope:
             metadata=metadata,
             has_numbers=False,
             score=hit.cosine,
-            rank_score=hit.score,
             relevance=1.0 if verbatim else hit.coverage if hit.cosine is None else hit.cosine,
         )
 

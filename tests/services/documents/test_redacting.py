@@ -157,10 +157,3 @@ def test_line_numbers_never_move_and_each_value_stands_in_its_line(
             spoken = "\n".join(lines[chunk.line_start - 1 : chunk.line_end])
             if value.isalnum():
                 assert value in spoken or value == "None"
-
-
-@pytest.mark.parametrize("filename", ["guide.md", "config.yaml", "notes.txt"])
-def test_of_documentation_that_was_published_samples_stay_and_working_tokens_go(filename: str) -> None:
-    text = "password: hunter2\ncontact: help@example.org\nkey: sk-proj-Qm7vR2kLz9TbW4nXc1pYh8Jd\n"
-    found = prepare(filename, text.encode(), limits=FileLimits(), redactors=DocumentRedactors(published=True))
-    assert found.text == text.replace("sk-proj-Qm7vR2kLz9TbW4nXc1pYh8Jd", "[redacted: api key]")
