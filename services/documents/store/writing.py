@@ -1,16 +1,11 @@
-"""Writes files into a collection, and packs a collection for another process."""
+"""Writes documents into a collection's file."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import sqlite3
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -32,8 +27,6 @@ from services.documents.store.protocol import (
 from services.search import tokenizer
 from services.search.embedding import Vectors
 
-# Writes to a collection
-
 
 def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:
     """Create the tables and the collection's own row if they are missing.
@@ -42,12 +35,17 @@ def ensure(connection: sqlite3.Connection, collection: Collection, now: float, l
     one.
     """
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-        for statement in schema.statements():
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
+        create_tables(connection)
         about = (collection.name, collection.kb_type, collection.scope_id, collection.guild_id)
         made = (clock.rfc3339(now), max(last_version, int(now * 1000)))
         connection.execute("INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?, 'open')", (*about, *made))
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables in an empty file, inside the caller's transaction."""
+    for statement in schema.statements():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -294,174 +292,3 @@ def _documents(connection: sqlite3.Connection, condition: str, *values: str) -> 
         f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE {condition} ORDER BY doc_no", values
     )
     return [schema.document_of(row) for row in rows]
-
-
-# Packing
-
-CHUNK_COLUMNS = (
-    "chunk_index, text, line_start, line_end, ts_min, ts_max, severities, chunk_type, section_path, key_path, symbol, "
-    "shown_by, components, pattern_lines, extra, n_tokens, embedded"
-)
-_TABLES = (
-    # table, its columns without the document's number, how they are ordered
-    ("chunks", CHUNK_COLUMNS, "chunk_no"),
-    ("lines", "line_no, text, text_offset, ts, ts_utc, day, clock, severity, component", "line_row"),
-)  # fmt: skip
-VERSION_AT = 5  # of a collection's row
-
-_WORDS = (("words", "chunks", "chunk_no"), ("line_words", "lines", "line_row"))
-
-PIECE_BYTES = 160_000  # of packed text in one record
-
-VECTORS_A_PIECE = 64  # chunks whose vectors lie together
-
-_NAME_CHARS = 32
-
-Record = dict[str, Any]
-"""The metadata of a record: plain values. Chroma merges old and new metadata, so each record has all its keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A collection as plain values, to be carried from one store to another.
-
-    In Chroma it is records: one head for each document, and pieces that are named after what is in them.
-    """
-
-    collection: list[Any]  # the row of the collection: name, kind, scope, guild, when made, version, state
-    version: int
-    rows: Mapping[str, Any]  # for each document its rows in every table
-    vectors: Mapping[str, Mapping[int, bytes]]  # for each document its vectors, by chunk index
-
-
-def pack(connection: sqlite3.Connection) -> Packed:
-    collection = list(connection.execute("SELECT * FROM collections").fetchone())
-    version = int(collection[VERSION_AT])
-    rows: dict[str, Any] = {}
-    vectors: dict[str, dict[int, bytes]] = {}
-    documents = connection.execute(
-        f"SELECT doc_no, collection, {schema.DOCUMENT_COLUMNS} FROM documents ORDER BY doc_no"
-    )
-    for number, *document in documents.fetchall():
-        doc_id = str(document[1])
-        held: dict[str, Any] = {"order": number, "documents": [document]}
-        for table, columns, order in _TABLES:
-            query = f"SELECT {columns} FROM {table} WHERE doc_no = ? ORDER BY {order}"
-            held[table] = [list(row) for row in connection.execute(query, (number,))]
-        for words, table, key in _WORDS:
-            source = f"{words} w JOIN {table} t ON t.{key} = w.rowid"
-            query = f"SELECT w.tokens FROM {source} WHERE t.doc_no = ? ORDER BY t.{key}"
-            held[words] = [row[0] for row in connection.execute(query, (number,))]
-        query = "SELECT chunk_index, embedding FROM chunks WHERE doc_no = ? AND embedding IS NOT NULL"
-        vectors[doc_id] = dict(connection.execute(query, (number,)).fetchall())
-        rows[doc_id] = held
-    return Packed(collection, version, rows, vectors)
-
-
-def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
-    """Write a packed collection into a file without tables, inside the caller's transaction."""
-    for statement in schema.statements():
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
-    connection.execute(f"INSERT INTO collections VALUES ({schema.marks(7)})", packed.collection)
-    for doc_id, held in sorted(packed.rows.items(), key=lambda item: item[1]["order"]):
-        number = held["order"]
-        (document,) = held["documents"]
-        columns = f"doc_no, collection, {schema.DOCUMENT_COLUMNS}"
-        connection.execute(
-            f"INSERT INTO documents ({columns}) VALUES ({schema.marks(len(document) + 1)})", [number, *document]
-        )
-        rows = Rows(held["chunks"], held["words"], held["lines"], held["line_words"])
-        insert_rows(connection, number, rows)
-        connection.executemany(
-            "UPDATE chunks SET embedding = ? WHERE doc_no = ? AND chunk_index = ?",
-            [(blob, number, index) for index, blob in packed.vectors.get(doc_id, {}).items()],
-        )
-
-
-def merge_rows(rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Number documents that several processes added at the same time, and drop those that are there twice."""
-    kept: dict[str, Any] = {}
-    seen: set[tuple[str, str | None]] = set()
-    for doc_id, held in sorted(rows.items(), key=lambda item: (item[1]["order"], item[0])):
-        ((_, _, filename, sha256, *_),) = held["documents"]
-        if sha256 is None or (filename, sha256) not in seen:
-            seen.add((filename, sha256))
-            last = max((other["order"] for other in kept.values()), default=0)
-            kept[doc_id] = {**held, "order": max(held["order"], last + 1)}
-    return kept
-
-
-def head_of(packed: Packed, doc_id: str) -> tuple[Record, Mapping[str, Callable[[], str]]]:
-    """Return the head record of a document, and for each of its pieces a function that packs it when it is needed."""
-    held = packed.rows[doc_id]
-    body = _json({key: held[key] for key in sorted(held.keys() - {"order", "documents"})}).encode()
-    vectors = {_hash_name(blob): blob for blob in _vector_pieces(packed.vectors.get(doc_id, {}))}
-    name = _hash_name(body)
-    count = len(body) // PIECE_BYTES + 1
-    pieces: dict[str, Callable[[], str]] = {
-        f"{name}.{at}": lambda at=at: _base85(zlib.compress(body[at * PIECE_BYTES : (at + 1) * PIECE_BYTES]))
-        for at in range(count)
-    }
-    pieces.update({name: lambda blob=blob: _base85(blob) for name, blob in vectors.items()})
-    head = {
-        "kind": "document",
-        "doc_id": doc_id,
-        "gone": False,
-        "order": held["order"],
-        "row": _json(held["documents"]),
-        "body": name,
-        "count": count,
-        "vectors": " ".join(vectors),
-    }
-    return head, pieces
-
-
-def without_pieces(head: Record) -> Record:
-    """Return the same head, without pieces."""
-    return {**head, "body": "", "count": 0, "vectors": ""}
-
-
-def piece_names(head: Record) -> list[str]:
-    """Return the names of a document's pieces: those of the text in order, then those of vectors."""
-    return [*(f"{head['body']}.{at}" for at in range(head["count"])), *str(head["vectors"]).split()]
-
-
-def read_pieces(head: Record, pieces: Mapping[str, str]) -> tuple[Record, dict[int, bytes]]:
-    """Return the rows and the vectors of a document from its pieces. Raises KeyError: a piece is missing."""
-    texts = [pieces[name] for name in piece_names(head)]
-    body = b"".join(zlib.decompress(base64.b85decode(text)) for text in texts[: head["count"]])
-    rows = {**json.loads(body), "order": head["order"], "documents": json.loads(head["row"])}
-    vectors: dict[int, bytes] = {}
-    for text in texts[head["count"] :]:
-        vectors.update(_vectors_in(base64.b85decode(text)))
-    return rows, vectors
-
-
-def _vector_pieces(vectors: Mapping[int, bytes]) -> Iterator[bytes]:
-    """Yield groups of vectors as bytes: their number, the indices of their chunks, then the vectors."""
-    for _, group in groupby(sorted(vectors), lambda index: index // VECTORS_A_PIECE):
-        indices = list(group)
-        numbers = np.array([len(indices), *indices], dtype="<i4").tobytes()
-        yield numbers + b"".join(vectors[index] for index in indices)
-
-
-def _vectors_in(blob: bytes) -> Iterator[tuple[int, bytes]]:
-    count = int(np.frombuffer(blob, "<i4", 1)[0])
-    indices = np.frombuffer(blob, "<i4", count, 4)
-    vectors = blob[4 * (count + 1) :]
-    width = len(vectors) // count
-    for at, index in enumerate(indices.tolist()):
-        yield index, vectors[at * width : (at + 1) * width]
-
-
-def _hash_name(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:_NAME_CHARS]
-
-
-def _base85(content: bytes) -> str:
-    return base64.b85encode(content).decode()
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

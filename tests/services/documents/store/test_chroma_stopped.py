@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import clock
-from services.documents.store.chroma import ABANDONED_SECONDS, ChromaCollections, chroma_store
+from services.documents.store.chroma import ChromaCollections, chroma_store
+from services.documents.store.chroma_records import ABANDONED_SECONDS
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import ChunkSearch, State, StoreUnavailable
 from services.documents.tools import libraries

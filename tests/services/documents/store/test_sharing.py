@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.store import chroma
+from services.documents.store import chroma_records
+from services.documents.store.chroma_records import PackedDocument, merge_documents
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import ChunkSearch, NewDocument, Origin, State, StoreUnavailable
-from services.documents.store.writing import merge_rows
 from tests.services.documents import cases
 from tests.services.documents.store import imitated_chroma
 from tests.services.documents.store.conftest import NewStore
@@ -171,24 +171,19 @@ async def test_one_file_posted_twice_at_the_same_moment_is_one_document(one: Doc
 
 
 def test_documents_that_two_have_taken_in_are_numbered_anew_and_the_first_of_two_alike_stays() -> None:
-    def row(doc_id: str, sha256: str | None, order: int) -> dict[str, object]:
-        return {"order": order, "documents": [[NAME, doc_id, "shop.log", sha256]]}
-
-    rows = {
-        "d": row("d", "y", 3),
-        "c": row("c", "x", 2),
-        "b": row("b", "x", 1),
-        "a": row("a", None, 1),
-        "e": row("e", None, 9),
+    given = {"d": ("y", 3), "c": ("x", 2), "b": ("x", 1), "a": (None, 1), "e": (None, 9)}
+    documents = {
+        doc_id: PackedDocument(order, [NAME, doc_id, "shop.log", sha256], {}, {})
+        for doc_id, (sha256, order) in given.items()
     }
-    numbered = merge_rows(rows)
-    assert {doc_id: held["order"] for doc_id, held in numbered.items()} == {"a": 1, "b": 2, "d": 3, "e": 9}
+    merged = merge_documents(documents)
+    assert {doc_id: document.order for doc_id, document in merged.items()} == {"a": 1, "b": 2, "d": 3, "e": 9}
 
 
 async def test_more_documents_than_a_request_takes_come_in_several(
     one: DocumentStore, two: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chroma, "HEADS_AT_ONCE", 2)
+    monkeypatch.setattr(chroma_records, "HEADS_AT_ONCE", 2)
     await one.add(cases.case(), [cases.new(f"{number}.log", f"{cases.LOG}{number}\n") for number in range(5)])
     described = await two.describe(NAME)
     assert described is not None
