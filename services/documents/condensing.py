@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import BaseModel
 
@@ -52,6 +53,15 @@ PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class ToolModel:
+    """The model that condenses passages and rewrites follow-ups; its calls are counted in `usage`."""
+
+    asker: Asker
+    name: str
+    usage: Usage
+
+
 class CondensedAnswer(BaseModel):
     answer: LongText
 
@@ -63,14 +73,12 @@ class RewrittenQuestion(BaseModel):
 class ModelSynthesiser:
     """Asks a model once, and a second time if the endpoint was unavailable or too slow."""
 
-    def __init__(self, asker: Asker, usage: Usage, model: str) -> None:
-        self._asker = asker
-        self._usage = usage
+    def __init__(self, model: ToolModel) -> None:
         self._model = model
 
     @property
     def id(self) -> str:
-        return f"{self._model}/{CONDENSE_VERSION}"
+        return f"{self._model.name}/{CONDENSE_VERSION}"
 
     async def answer(self, material: Material) -> str:
         prompt = condense(material)
@@ -86,21 +94,24 @@ class ModelSynthesiser:
     async def _ask(self, prompt: Prompt, options: CallOptions) -> str:
         try:
             async with asyncio.timeout(SECONDS):
-                result = await self._asker.ask("condense", prompt, CondensedAnswer, self._usage, options=options)
+                result = await self._model.asker.ask(
+                    "condense", prompt, CondensedAnswer, self._model.usage, options=options
+                )
         except TimeoutError:
             raise TimedOut(f"LLM, step condense: no answer within {SECONDS:g} s") from None
         return result.answer
 
 
 class ModelRewriter:
-    def __init__(self, asker: Asker, usage: Usage) -> None:
-        self._asker = asker
-        self._usage = usage
+    def __init__(self, model: ToolModel) -> None:
+        self._model = model
 
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str | None:
         prompt = rewrite_question(question, turns)
         try:
-            result = await self._asker.ask("rewrite", prompt, RewrittenQuestion, self._usage, options=OPTIONS)
+            result = await self._model.asker.ask(
+                "rewrite", prompt, RewrittenQuestion, self._model.usage, options=OPTIONS
+            )
         except LLMError as error:
             log.info("A follow-up question is searched for as it is: %s", type(error).__name__)
             return None

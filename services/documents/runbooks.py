@@ -159,8 +159,7 @@ class Runbooks:
             same = [doc for doc in replaced if doc.sha256 == new.prepared.sha256 and doc.filename == filename]
             if same:
                 return same[0]
-            drop = [doc.doc_id for doc in replaced]
-            (stored,) = await self.store.revise(collection, [new], drop)
+            (stored,) = await self.store.add(collection, [new], drop=[doc.doc_id for doc in replaced])
             self._note(user_id, await self.documents(user_id))
         self._forget_answers(collection.name)
         if self.embed_soon is not None:

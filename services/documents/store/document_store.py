@@ -22,7 +22,6 @@ from services.documents.store.protocol import (
     Origin,
     SharedNotes,
     StoredChunk,
-    Unembedded,
 )
 from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 from services.storage import in_thread
@@ -97,17 +96,30 @@ class DocumentStore:
         assert document is not None, "a collection that may be made is there"  # noqa: S101 (tells the type checker)
         return document
 
-    async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
+    async def add(
+        self, collection: Collection, docs: Sequence[NewDocument], *, drop: Sequence[str] = (), create: bool = True
+    ) -> list[Document]:
         """Add documents, which are searchable by words then.
 
         If the same file is in the collection already, only its new origin is added. A document that was expected for
-        the same attachment becomes this one. Without `create`, a collection that does not exist stays so.
+        the same attachment becomes this one. `drop`: ids of documents that are deleted in the same step; a search finds
+        either the old state or the new. Without `create`, a collection that does not exist stays so.
         """
-        return await self._take_in(collection, docs, (), create=create)
+        for doc in docs if create else ():
+            await self.check_room(doc.origin)
+        # The slow part: done before the file is locked.
+        rows = [doc.rows or await in_thread(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
 
-    async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
-        """Add and delete documents in one step: a search finds either the old state or the new."""
-        return await self._take_in(collection, docs, drop, create=True)
+        def work(connection: sqlite3.Connection) -> list[Document]:
+            for doc_id in drop:
+                writing.drop(connection, doc_id)
+            if drop:
+                writing.overwrite(connection)
+            added = zip(docs, rows, strict=True)
+            return [writing.add(connection, collection.name, doc, row) for doc, row in added]
+
+        made = collection if create else None
+        return await self.collections.change(collection.name, work, made, erase=bool(drop)) or []
 
     async def check_room(self, origin: Origin) -> None:
         """Raises DiskFull: no more documents are accepted. Raises FileRefused: no more of this uploader's."""
@@ -118,10 +130,10 @@ class DocumentStore:
         """Note why a document could not be read, and its size. False: the document does not exist."""
         return bool(await self.collections.change(name, lambda at: writing.fail(at, doc_id, reason, size)))
 
-    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
-        """Return the chunks that have no vector of this embedder yet."""
+    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> dict[int, str]:
+        """Return the texts to embed, by chunk index, of the chunks that have no vector of this embedder yet."""
         return await self.collections.read(
-            name, lambda file: writing.unembedded(file.connection, doc_id, embedder_id), []
+            name, lambda file: writing.unembedded(file.connection, doc_id, embedder_id), {}
         )
 
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
@@ -205,25 +217,6 @@ class DocumentStore:
         """Close what is open. Nothing can be asked of the store afterwards."""
         await self.collections.close()
 
-    async def _take_in(
-        self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str], *, create: bool
-    ) -> list[Document]:
-        for doc in docs if create else ():
-            await self.check_room(doc.origin)
-        # The slow part: done before the file is locked.
-        rows = [doc.rows or await in_thread(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
-
-        def work(connection: sqlite3.Connection) -> list[Document]:
-            for doc_id in drop:
-                writing.drop(connection, doc_id)
-            if drop:
-                writing.overwrite(connection)
-            added = zip(docs, rows, strict=True)
-            return [writing.add(connection, collection.name, doc, row) for doc, row in added]
-
-        made = collection if create else None
-        return await self.collections.change(collection.name, work, made, erase=bool(drop)) or []
-
 
 def sqlite_store(folders: Folders, *, read_only: bool = False) -> DocumentStore:
     """Return a store without a server, for one process: closing a thread is deleting a file. Another process may open
@@ -279,14 +272,14 @@ async def embed_document(store: DocumentStore, embedder: Embedder | None, name: 
     left = await store.unembedded(name, doc_id, embedder.id)
     if not left:
         return await store.embed(name, doc_id, embedder.id, {})
-    for start in range(0, len(left), AT_ONCE):
-        some = left[start : start + AT_ONCE]
+    indices = list(left)
+    for start in range(0, len(indices), AT_ONCE):
+        some = indices[start : start + AT_ONCE]
         try:
-            vectors = await embedder.embed([chunk.text for chunk in some])
+            vectors = await embedder.embed([left[index] for index in some])
         except EmbeddingFailed as error:
             log.warning("%s: keyword search only for a document: %s", name, error)
             return False
-        found = {chunk.chunk_index: vector for chunk, vector in zip(some, vectors, strict=True)}
-        if not await store.embed(name, doc_id, embedder.id, found):
+        if not await store.embed(name, doc_id, embedder.id, dict(zip(some, vectors, strict=True))):
             return False
     return True

@@ -316,14 +316,6 @@ class MatchingLines:
     per_document: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass(frozen=True, slots=True)
-class Unembedded:
-    """A chunk that still has to be embedded."""
-
-    chunk_index: int
-    text: str  # with the file's name and the heading or key before it
-
-
 class StoreUnavailable(Exception):
     """The store cannot be read or written now; the message is one readable line."""
 

@@ -21,7 +21,6 @@ from services.documents.store.protocol import (
     Rows,
     State,
     StoredChunk,
-    Unembedded,
     newest_revisions,
 )
 from services.search import tokenizer
@@ -104,16 +103,16 @@ def fail(connection: sqlite3.Connection, doc_id: str, reason: str, size: int) ->
     return changed.rowcount > 0
 
 
-def unembedded(connection: sqlite3.Connection, doc_id: str, embedder_id: str) -> list[Unembedded]:
+def unembedded(connection: sqlite3.Connection, doc_id: str, embedder_id: str) -> dict[int, str]:
     rows = connection.execute(
         f"SELECT {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
         "WHERE d.doc_id = ? AND c.embedded AND (c.embedding IS NULL OR d.embedder != ?) ORDER BY c.chunk_index",
         (doc_id, embedder_id),
     ).fetchall()
     if not rows:
-        return []
+        return {}
     origin = _document(connection, doc_id).origin
-    return [Unembedded(chunk.index, schema.embedded_text(origin, chunk)) for chunk in map(schema.chunk_of, rows)]
+    return {chunk.index: schema.embedded_text(origin, chunk) for chunk in map(schema.chunk_of, rows)}
 
 
 def embed(connection: sqlite3.Connection, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:

@@ -160,26 +160,32 @@ def refusal_text(refused: FileRefused, language: str = "en") -> str:
     return " ".join(said.say(sentence, **refused.values) for sentence in refused.sentences)
 
 
-async def judge(
-    config: KBConfig,
-    synthesiser: Synthesiser,
-    found: Findings,
-    resolved: ResolvedQuestion,
-    documents: Sequence[Document],
-    visible: Sequence[Document],
-    wording: Phrases,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PlannedQuestion:
+    """A question with its plan and search scope."""
+
+    scope: SearchScope
+    resolved: ResolvedQuestion
+    plan: Plan
+    k: int
+    filters: Mapping[str, str]
+
+
+async def _judge(
+    config: KBConfig, synthesiser: Synthesiser, asked: _PlannedQuestion, found: Findings, wording: Phrases
 ) -> QAResult:
-    """Make the result. `documents`: those searched; `visible`: all that the asker may see."""
+    """Make the result of what was found for a question."""
+    visible = asked.scope.visible
     pending = count_pending(visible)
     if not found.passages and not found.facts:
         if pending:
             return _indexing(visible, wording, f" {wording.nothing_so_far}")
-        return _not_found(documents, found, resolved.question, wording)
+        return _not_found(asked.scope.documents, found, asked.resolved.question, wording)
     if _is_too_far(config, found):
         return no_result(config, Status.REFUSED_IRRELEVANT)
     notes = [f"{pending} of {number_of(len(visible), 'file')} still being indexed"] if pending else []
     notes += [describe_failure(doc) for doc in visible if doc.state is State.FAILED]
-    return await _condense(config, synthesiser, replace(found, notes=(*found.notes, *notes)), resolved)
+    return await _condense(config, synthesiser, replace(found, notes=(*found.notes, *notes)), asked.resolved)
 
 
 def count_pending(documents: Sequence[Document]) -> int:
@@ -316,17 +322,6 @@ class Breaker:
 
     def note_success(self) -> None:
         self._failures, self._open_until = 0, 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PlannedQuestion:
-    """A question with its plan and search scope."""
-
-    scope: SearchScope
-    resolved: ResolvedQuestion
-    plan: Plan
-    k: int
-    filters: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -489,9 +484,8 @@ class DocumentQATool:
         if isinstance(found, QAResult):
             return replace(found, query_used=asked.resolved.query)
         retrieved = time.perf_counter()
-        documents, visible = asked.scope.documents, asked.scope.visible
         wording = self._phrases(asked.resolved.question)
-        result = await judge(self.config, self.synthesiser, found, asked.resolved, documents, visible, wording)
+        result = await _judge(self.config, self.synthesiser, asked, found, wording)
         done = time.perf_counter()
         spans = {"retrieval": (search_began, retrieved), "synthesis": (retrieved, done), "total": (begun, done)}
         result = replace(
@@ -502,7 +496,7 @@ class DocumentQATool:
         )
         purged = self.cache.purges != purges
         # An answer that may be better in a moment is not cached.
-        if not (asked.resolved.refused or count_pending(visible) or purged or None in vectors):
+        if not (asked.resolved.refused or count_pending(asked.scope.visible) or purged or None in vectors):
             self.cache.put(key, asked.scope.name, result, self.config.cache_ttl)
         return result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from services.documents.asking import line_query, query_lines
@@ -13,7 +13,7 @@ from services.documents.asking.line_query import GROUPS, MODES, MOST_AROUND, MOS
 from services.documents.asking.passages import Citation, CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS, ConversationContext
 from services.documents.asking.synthesis import ExtractiveSynthesiser, check_answer
-from services.documents.condensing import ModelRewriter, ModelSynthesiser
+from services.documents.condensing import ModelRewriter, ModelSynthesiser, ToolModel
 from services.documents.limits import display_name
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools.core import STORE_SECONDS, AnswerCache, Breaker, DocumentQATool, with_posters
@@ -32,7 +32,7 @@ from services.documents.tools.libraries import (
 )
 from services.documents.tools.scopes import FileScope, FileShelf, PublishedShelf
 from services.knowledge import LibrarySearch, Source
-from services.llm import Asker, CountedResult, Tool, Usage
+from services.llm import CountedResult, Tool
 from services.search.embedding import Embedder
 
 QUERY_FILE = "query_file"
@@ -147,15 +147,6 @@ _MOST_PLACES = 3
 _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolModel:
-    """The model that condenses passages and rewrites follow-ups; its calls are counted in `usage`."""
-
-    asker: Asker
-    name: str
-    usage: Usage
-
-
 def build(
     *,
     store: DocumentStore,
@@ -191,8 +182,8 @@ def build(
     if model is None:
         synthesiser, rewriter = ExtractiveSynthesiser(), None
     else:
-        synthesiser = ModelSynthesiser(model.asker, model.usage, model.name)
-        rewriter = ModelRewriter(model.asker, model.usage)
+        synthesiser = ModelSynthesiser(model)
+        rewriter = ModelRewriter(model)
     tools = {
         name: DocumentQATool(
             config=config,

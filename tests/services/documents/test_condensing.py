@@ -6,7 +6,7 @@ import pytest
 
 from services.documents.asking.passages import Findings
 from services.documents.asking.synthesis import Material
-from services.documents.condensing import ModelRewriter, ModelSynthesiser
+from services.documents.condensing import ModelRewriter, ModelSynthesiser, ToolModel
 from services.llm.endpoint import CallOptions, LLMError, TimedOut, Unavailable
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage
@@ -17,15 +17,15 @@ def material(max_tokens: int = 500) -> Material:
     return Material("why?", "why?", Findings(), (), (), max_tokens=max_tokens)
 
 
-def asker(endpoint: ScriptedEndpoint, max_retries: int = 2) -> StructuredLLM:
-    return StructuredLLM(patient(endpoint, max_retries=max_retries), "json_schema")
+def model(endpoint: ScriptedEndpoint, max_retries: int = 2) -> ToolModel:
+    return ToolModel(StructuredLLM(patient(endpoint, max_retries=max_retries), "json_schema"), "m", Usage())
 
 
 @pytest.mark.parametrize("max_tokens", [500, 1200])
 async def test_condensing_is_short_and_sober(max_tokens: int) -> None:
     endpoint = ScriptedEndpoint()
     endpoint.then(reply_of('{"answer": "So."}'))
-    assert await ModelSynthesiser(asker(endpoint), Usage(), "m").answer(material(max_tokens)) == "So."
+    assert await ModelSynthesiser(model(endpoint)).answer(material(max_tokens)) == "So."
     assert [request.options for request in endpoint.asked] == [CallOptions(0.3, max_tokens, 0)]
 
 
@@ -37,19 +37,19 @@ async def test_what_fails_is_asked_once_more_whatever_the_client_does_elsewhere(
     endpoint = ScriptedEndpoint()
     endpoint.then(*[error] * 9)
     with pytest.raises(type(error)):
-        await ModelSynthesiser(asker(endpoint, max_retries), Usage(), "m").answer(material())
+        await ModelSynthesiser(model(endpoint, max_retries)).answer(material())
     assert len(endpoint.asked) == 2
 
 
 async def test_rewriting_is_shorter_still_and_asked_once_more_as_well() -> None:
     endpoint = ScriptedEndpoint()
     endpoint.then(*[Unavailable("503")] * 9)
-    assert await ModelRewriter(asker(endpoint), Usage()).rewrite("and it?", (("what failed?", "The pump."),)) is None
+    assert await ModelRewriter(model(endpoint)).rewrite("and it?", (("what failed?", "The pump."),)) is None
     assert [request.options for request in endpoint.asked] == [CallOptions(0.0, 150, 1)] * 2
 
 
 async def test_a_reply_that_cannot_be_used_is_asked_for_again_without_further_retries() -> None:
     endpoint = ScriptedEndpoint()
     endpoint.then(Unavailable("503"), reply_of("nonsense"), Unavailable("503"), reply_of('{"question": "x"}'))
-    assert await ModelRewriter(asker(endpoint), Usage()).rewrite("and it?", ()) is None
+    assert await ModelRewriter(model(endpoint)).rewrite("and it?", ()) is None
     assert len(endpoint.asked) == 3

@@ -33,7 +33,7 @@ async def test_wherever_a_write_is_cut_off_it_has_happened_whole_or_not_at_all(t
         old = await cases.post(store, "shop.log", cases.LOG)
         server.requests_left = requests
         try:
-            await store.revise(cases.case(), [cases.new("shop.log", cases.OTHER_LOG)], [old.doc_id])
+            await store.add(cases.case(), [cases.new("shop.log", cases.OTHER_LOG)], drop=[old.doc_id])
             whole = True
         except StoreUnavailable:
             assert not whole, "with more requests it went well"
@@ -42,7 +42,7 @@ async def test_wherever_a_write_is_cut_off_it_has_happened_whole_or_not_at_all(t
         for each in (store, after):
             found = [bool(await each.search(NAME, ChunkSearch(word))) for word in ("declined", "collision")]
             assert found in ([True, False], [False, True]), requests
-        await after.revise(cases.case(), [cases.new("shop.log", cases.OTHER_LOG)], [old.doc_id])
+        await after.add(cases.case(), [cases.new("shop.log", cases.OTHER_LOG)], drop=[old.doc_id])
         for each in (store, after):
             assert not await each.search(NAME, ChunkSearch("declined"))
             described = await each.describe(NAME)

@@ -26,7 +26,7 @@ async def test_nothing_of_a_document_that_is_gone_stays_in_the_files_while_other
         case "withdrawn":
             await store.withdraw(name, secret.doc_id, lambda _: True)
         case _:
-            await store.revise(cases.case(), [cases.new("plain.log", cases.LOG)], [secret.doc_id])
+            await store.add(cases.case(), [cases.new("plain.log", cases.LOG)], drop=[secret.doc_id])
     assert not files_with(tmp_path, b"zebra")
     assert (await store.lines(name, LineWhere((other.doc_id,), words=("collision",)))).total == 1
     await store.close()

@@ -188,5 +188,5 @@ async def test_more_documents_than_a_request_takes_come_in_several(
     described = await two.describe(NAME)
     assert described is not None
     assert len(described.documents) == 5
-    await two.revise(cases.case(), [], [doc.doc_id for doc in described.documents])
+    await two.add(cases.case(), [], drop=[doc.doc_id for doc in described.documents])
     assert await one.search(NAME, ChunkSearch("declined")) == []

@@ -55,7 +55,7 @@ async def test_reading_what_is_not_there_gives_nothing_and_makes_nothing(store: 
     assert await store.distinct(name, LineWhere(("x",)), "severity") == []
     assert await store.chunks(name, "x", [0]) == []
     assert await store.count_chunks_with(name, ["x"]) == ({}, 0)
-    assert await store.unembedded(name, "x", EMBEDDER.id) == []
+    assert await store.unembedded(name, "x", EMBEDDER.id) == {}
     assert not await store.fail(name, "x", "gone")
     assert not await store.embed(name, "x", EMBEDDER.id, {})
     assert not await store.delete_document(name, "x")
@@ -83,14 +83,13 @@ async def test_vectors_come_later_and_give_cosines(store: DocumentStore) -> None
     (document,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
     name = cases.case().name
     waiting = await store.unembedded(name, document.doc_id, EMBEDDER.id)
-    vectors = await EMBEDDER.embed([chunk.text for chunk in waiting])
-    some = {chunk.chunk_index: vector for chunk, vector in zip(waiting, vectors, strict=True)}
+    some = dict(zip(waiting, await EMBEDDER.embed(list(waiting.values())), strict=True))
     first = next(iter(some))
     assert await store.embed(name, document.doc_id, EMBEDDER.id, {first: some.pop(first)})
     assert await state_of(store, document.doc_id) is State.LEXICAL
     assert await store.embed(name, document.doc_id, EMBEDDER.id, some)
     assert await state_of(store, document.doc_id) is State.READY
-    question = waiting[0].text
+    question = waiting[first]
     hits = await store.search(name, ChunkSearch(question, (await EMBEDDER.embed([question]))[0], EMBEDDER.id))
     scores = [hit.score for hit in hits if hit.score is not None]
     assert max(scores) == pytest.approx(1.0, abs=1e-5)  # a cosine, not a distance
@@ -168,8 +167,8 @@ async def test_each_write_raises_the_version_and_no_read_does(store: DocumentSto
     await store.search(name, ChunkSearch("card"))
     assert not await raised()
     waiting = await store.unembedded(name, document.doc_id, EMBEDDER.id)
-    vectors = await EMBEDDER.embed([chunk.text for chunk in waiting])
-    await store.embed(name, document.doc_id, EMBEDDER.id, {waiting[0].chunk_index: vectors[0]})
+    first, text = next(iter(waiting.items()))
+    await store.embed(name, document.doc_id, EMBEDDER.id, {first: (await EMBEDDER.embed([text]))[0]})
     assert await raised()
     await store.fail(name, document.doc_id, "no text")
     assert await raised()
@@ -278,7 +277,7 @@ async def test_a_revision_replaces_the_old_one_in_one_step(store: DocumentStore)
     collection = Collection("user_7_kb", "user", "7")
     (old,) = await store.add(collection, [cases.new("setup.md", "# Setup\n\nPress the green button.\n")])
     doc = cases.new("setup.md", "# Setup\n\nPress the blue button.\n")
-    (fresh,) = await store.revise(collection, [doc], [old.doc_id])
+    (fresh,) = await store.add(collection, [doc], drop=[old.doc_id])
     assert fresh.state is State.LEXICAL
     hits = await store.search("user_7_kb", ChunkSearch("button"))
     assert [hit.chunk.text for hit in hits if "green" in hit.chunk.text] == []
