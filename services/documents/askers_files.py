@@ -10,7 +10,7 @@ from itertools import count
 from typing import NamedTuple
 
 from model.words import one_line
-from services.documents.asking.plan import find_files
+from services.documents.asking.names import find_files
 from services.documents.store.protocol import Document, newest_revisions
 
 _BEFORE_ENDING = re.compile(r"(?<=\w)(?=\.[A-Za-z]\w*(?:\.\d+)?$)|$")

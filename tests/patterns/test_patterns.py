@@ -49,14 +49,14 @@ BOUNDED = {
     "services.discord.text.GAP": Bound(ANSWER.chars, "an answer", "match"),
     "services.discord.text.PAIRED": Bound(READ_FOR_NAME_CHARS, "a line: services.discord.text.READ_FOR_NAME_CHARS"),
     "services.discord.text.PREFIX": MESSAGE,
-    "services.documents.asking.plan._FILE_LIKE": QUESTION,
+    "services.documents.asking.names._FILE_LIKE": QUESTION,
     "services.documents.asking.grammar.ONE_LEVEL": QUESTION,
     "services.documents.asking.grammar._any_piece": QUESTION,
     "services.documents.asking.vocabulary._IN_KEYS": QUESTION,
     "services.documents.asking.vocabulary._IN_LOGS": QUESTION,
-    "services.documents.asking.plan._ASKED_ABOUT": QUESTION,
-    "services.documents.asking.plan._ASKED_FOR": QUESTION,
-    "services.documents.asking.plan._HOST": QUESTION,
+    "services.documents.asking.names._ASKED_ABOUT": QUESTION,
+    "services.documents.asking.names._ASKED_FOR": QUESTION,
+    "services.documents.asking.names._HOST": QUESTION,
     "services.documents.asking.plan._BEFORE_DAY": QUESTION,
     "services.documents.asking.plan._UNIT": QUESTION,
     "services.documents.asking.rewriting._NUMBER": QUESTION,
@@ -119,7 +119,7 @@ KEPT = frozenset(
 )
 """Functions that compile what a module keeps, or what is found by a call of them."""
 MADE_FROM = {
-    "services.documents.asking.plan._pattern": QUESTION,
+    "services.documents.asking.names._pattern": QUESTION,
     "services.documents.asking.query_lines.values_of": "repeats of at most 200 characters",
     "services.documents.asking.rewriting.find_citations": "names of files, without repeats",
     "services.documents.asking.times._day": "what the period of a question names",

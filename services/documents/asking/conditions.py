@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from services.documents.asking.line_query import LineQuery
+from services.documents.asking.names import NameMention
 from services.documents.asking.passages import LOG_KINDS, Scope, ids_of, list_files
-from services.documents.asking.plan import Limits, NameMention, Plan, Position
+from services.documents.asking.plan import Limits, Plan, Position
 from services.documents.asking.query_lines import explain_unknown_times, resolve
 from services.documents.store.protocol import Document, LineWhere
 

@@ -11,6 +11,7 @@ from model.words import number_of
 from services.documents.asking import conditions
 from services.documents.asking.conditions import Names
 from services.documents.asking.line_query import LineQuery, Mode, Order
+from services.documents.asking.names import NameMention
 from services.documents.asking.passages import (
     MOST_NAMED,
     CitedPassage,
@@ -21,7 +22,7 @@ from services.documents.asking.passages import (
     logs_of,
     names_of,
 )
-from services.documents.asking.plan import Aggregate, Limits, NameMention, Plan, Position
+from services.documents.asking.plan import Aggregate, Limits, Plan, Position
 from services.documents.asking.query_lines import (
     STORED,
     count_by_file,

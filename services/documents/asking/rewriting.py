@@ -11,8 +11,9 @@ from typing import Protocol
 
 from services.documents.asking import clauses, grammar
 from services.documents.asking.grammar import Kind, Phrase
+from services.documents.asking.names import NameMention, read_mention
 from services.documents.asking.passages import Citation
-from services.documents.asking.plan import NameMention, Position, lines_around, plan_without_files, read_mention
+from services.documents.asking.plan import Position, lines_around, plan_without_files
 from services.documents.store.protocol import Document
 from services.search import QUERY_STOP_WORDS
 

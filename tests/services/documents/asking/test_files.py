@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.asking import plan, retrieving
+from services.documents.asking import names, retrieving
 from services.documents.asking.passages import CitedPassage
 from tests.services.documents.asking.planning import documents, planned
 
@@ -33,7 +33,7 @@ def test_a_file_is_named_in_many_ways(question: str, ids: tuple[str, ...]) -> No
     ],
 )
 def test_every_file_that_is_named_counts(question: str, ids: set[str]) -> None:
-    files = plan.find_files(question, documents("app.log", "old/app.log"))
+    files = names.find_files(question, documents("app.log", "old/app.log"))
     assert set(files.doc_ids) == ids
     assert "app.log" not in files.rest
 
