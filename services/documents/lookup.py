@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from model.messages import Message, Part
@@ -68,31 +68,24 @@ class Lookup:
         `earlier`: questions and answers before this one.
         """
         asker_id, place = part.author.id, part.place
-        has_runbooks = self.offers_runbooks and self.runbooks.has_any(asker_id)
-        may_read = has_runbooks and (not public or self.runbooks.shown_in_threads(asker_id))
+        may_read = self._may_read_runbooks(asker_id, public=public)
         # A thread that is still to be opened has only the files of the question.
         can_view = (
             case_id is not None
             and self.cases.has_files(case_id)
             and (not opened or await self.viewing.can_view(asker_id, case_id, seen_in=place.id if in_view else None))
         )
-        said = {
-            each.id: AskerMessage(each.id, each.text, each.reply_to and each.reply_to.message_id)
-            for each in (*messages, *part.messages)
-            if each.author.id == asker_id
-        }
-        team_ids = await self._team_among_posters(case_id, place.guild_id) if case_id is not None and can_view else ()
-        usable = AskersFiles(frozenset({asker_id, *team_ids}), tuple(said.values()))
+        readable_case = case_id if can_view else None
+        team_ids = () if readable_case is None else await self._team_among_posters(readable_case, place.guild_id)
+        said = _messages_of(asker_id, (*messages, *part.messages))
+        usable = AskersFiles(frozenset({asker_id, *team_ids}), said)
 
         async def known() -> list[str]:
-            files = await self._files_of(case_id, asker_id, usable) if case_id is not None and can_view else []
-            titles = map(display_name, self.runbooks.titles(asker_id) if may_read else ())
-            if public:  # the sources go first
-                return [*files, *(f"runbook of the asker, which nobody else has checked: {title}" for title in titles)]
-            return [*files, *(OwnRunbook(f"runbook of the asker: {title}") for title in titles)]
+            files = [] if readable_case is None else await self._files_of(readable_case, asker_id, usable)
+            return [*files, *(self._runbooks_of(asker_id, public=public) if may_read else ())]
 
         files = await known()
-        if not files and not may_read:
+        if not files:
             return None
         context = ToolContext(
             guild_id=place.guild_id,
@@ -114,6 +107,17 @@ class Lookup:
             return await known() if unread else None
 
         return Toolset(self.tools, context, files, wait=wait)
+
+    def _may_read_runbooks(self, asker_id: int, *, public: bool) -> bool:
+        has_some = self.offers_runbooks and self.runbooks.has_any(asker_id)
+        return has_some and (not public or self.runbooks.shown_in_threads(asker_id))
+
+    def _runbooks_of(self, asker_id: int, *, public: bool) -> list[str]:
+        """Describe each runbook of an asker in a few words. `public`: as in `toolset`."""
+        titles = map(display_name, self.runbooks.titles(asker_id))
+        if public:
+            return [f"runbook of the asker, which nobody else has checked: {title}" for title in titles]
+        return [OwnRunbook(f"runbook of the asker: {title}") for title in titles]
 
     async def _team_among_posters(self, case_id: int, guild_id: int | None) -> list[int]:
         """Return the team members among those who have posted files in a thread."""
@@ -153,6 +157,16 @@ class OwnRunbook(str):
     """A line about a runbook of the person who asks, where nobody else reads the answer."""
 
     __slots__ = ()
+
+
+def _messages_of(asker_id: int, messages: Iterable[Message]) -> tuple[AskerMessage, ...]:
+    """Return the messages that an asker has written, each once."""
+    written = {
+        each.id: AskerMessage(each.id, each.text, each.reply_to and each.reply_to.message_id)
+        for each in messages
+        if each.author.id == asker_id
+    }
+    return tuple(written.values())
 
 
 def _pending(candidate: Candidate) -> Document:

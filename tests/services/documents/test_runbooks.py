@@ -58,14 +58,14 @@ async def test_what_is_being_stored_is_removed_right_afterwards(
     store: DocumentStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runbooks = Runbooks(store=store, shown_path=tmp_path / "shown.json", run=in_thread)
-    revise, storing = store.revise, asyncio.Event()
+    add, storing = store.add, asyncio.Event()
 
-    async def slowly(*args: Any) -> Any:
+    async def slowly(*args: Any, **named: Any) -> Any:
         storing.set()
         await asyncio.sleep(10)
-        return await revise(*args)
+        return await add(*args, **named)
 
-    monkeypatch.setattr(store, "revise", slowly)
+    monkeypatch.setattr(store, "add", slowly)
     adding = asyncio.create_task(added(runbooks, ADA))
     await storing.wait()
     assert await runbooks.forget(ADA) == 1
