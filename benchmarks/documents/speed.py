@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.documents.figures import quantile
-from services.documents.limits import Chunk, ChunkType, DocumentKind, FileLimits, Prepared
+from services.documents.limits import FileLimits
+from services.documents.prepared import Chunk, ChunkType, DocumentKind, Prepared
 from services.documents.reading.preparing import prepare
 from services.documents.store.collection_files import Folders
 from services.documents.store.document_store import DocumentStore, sqlite_store

@@ -12,7 +12,8 @@ import pytest
 
 from clock import rfc3339
 from commands.replay import ReplayOptions, replay
-from services.documents.limits import KINDS, DocumentKind
+from services.documents.limits import KINDS
+from services.documents.prepared import DocumentKind
 from settings import Settings
 from tests.world import START, snowflake
 

@@ -7,7 +7,8 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.documents.limits import KINDS, DocumentKind, FileLimits, FileRefused, Prepared, lines_of
+from services.documents.limits import KINDS, FileLimits, FileRefused, lines_of
+from services.documents.prepared import DocumentKind, Prepared
 from services.documents.reading.configs import outline_of
 from services.documents.reading.preparing import decode, prepare
 from services.documents.reading.redacting import DocumentRedactors

@@ -35,7 +35,7 @@ from services.documents.asking.query_lines import (
     zone_in_words,
     zone_of_groups,
 )
-from services.documents.limits import ChunkType, DocumentKind
+from services.documents.prepared import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.search import smallest_tokens
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
 import re2 as _re2  # pyright: ignore[reportMissingTypeStubs] (it has no types)
 
-from services.documents import limits
+from services.documents import prepared
 from services.documents.asking import times
 from services.documents.asking.passages import ids_of, list_files
 from services.documents.asking.times import Period
@@ -278,7 +278,7 @@ def _levels(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     named = _texts(arguments, "level")
     unknown = [name for name in named if name.casefold() not in LEVELS]
     if unknown:
-        raise QueryRefused(f"{unknown[0]} is no level; levels are {', '.join(limits.LEVELS)}.")
+        raise QueryRefused(f"{unknown[0]} is no level; levels are {', '.join(prepared.LEVELS)}.")
     return tuple(LEVELS[name.casefold()] for name in named)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from model.words import number_of
 from services.documents.asking.plan import Plan, Position
-from services.documents.limits import DocumentKind
+from services.documents.prepared import DocumentKind
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
 

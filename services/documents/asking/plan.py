@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
-from services.documents import limits
+from services.documents import prepared
 from services.documents.asking import clauses, grammar, times
 from services.documents.asking.grammar import ONE_LEVEL, SOME, Kind, Phrase, Reading
 from services.documents.asking.names import LIST, NameMention, find_files, read_mention, share_labels, stem_words
@@ -17,7 +17,7 @@ from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, 
 from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
-_ORDER = tuple(limits.LEVELS)
+_ORDER = tuple(prepared.LEVELS)
 _PLAIN = frozenset({"error", "warn", "warning", "fatal", "critical", "crit", "emerg"})
 
 
@@ -80,7 +80,7 @@ def _core(item: re.Match[str]) -> str:
 
 def _word(item: re.Match[str]) -> str:
     core = _core(item)
-    return limits.LEVEL_LETTERS.get(core, core).lower()
+    return prepared.LEVEL_LETTERS.get(core, core).lower()
 
 
 def _is_named(item: re.Match[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from services.documents.asking import conditions, exact, vocabulary
 from services.documents.asking.passages import LOG_KINDS, CitedPassage, Findings, Scope, without_placeholder_year
 from services.documents.asking.plan import Plan
-from services.documents.limits import ChunkType, DocumentKind
+from services.documents.prepared import ChunkType, DocumentKind
 from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights
 from services.search.embedding import Vectors
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from services.documents import limits
+from services.documents import prepared
 from services.search import smallest_tokens
 
 # ruff: noqa: E501 (tables of words, one class a line)
 
 
 _ALIKE = {"FATAL": ("FATAL", "CRITICAL"), "CRITICAL": ("CRITICAL", "FATAL")}
-LEVELS = {word: _ALIKE.get(level, (level,)) for level, words in limits.LEVELS.items() for word in words.split()}
+LEVELS = {word: _ALIKE.get(level, (level,)) for level, words in prepared.LEVELS.items() for word in words.split()}
 """Levels by the words for them. FATAL and CRITICAL may mean the same: the one that the word names comes first."""
 
 COLUMNS = {

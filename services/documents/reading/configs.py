@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from services.documents.limits import Chunk, ChunkType, extension
+from services.documents.limits import extension
+from services.documents.prepared import Chunk, ChunkType
 from services.documents.reading.outlines import (
     KeyPath,
     Outline,

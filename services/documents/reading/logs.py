@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from services.documents.limits import LEVEL_LETTERS, LEVELS, Chunk, ChunkType, LineRecord
+from services.documents.prepared import LEVEL_LETTERS, LEVELS, Chunk, ChunkType, LineRecord
 from services.documents.reading.times import Stamp, TimeReader, digits_needed, of_value, seconds_of, settle, timestamp
 
 _SHORT = {

@@ -15,11 +15,8 @@ from dataclasses import replace
 
 from services.documents.limits import (
     KINDS,
-    DocumentKind,
     FileLimits,
     FileRefused,
-    LineRecord,
-    Prepared,
     check_lines,
     check_name,
     check_size,
@@ -27,6 +24,7 @@ from services.documents.limits import (
     extension,
     lines_of,
 )
+from services.documents.prepared import DocumentKind, LineRecord, Prepared
 from services.documents.reading.configs import MOST_LEAVES, config_chunks, outline_of
 from services.documents.reading.logs import level_field, read_log, read_log_lines
 from services.documents.reading.outlines import Outline, Unreadable, read_toml, read_yaml

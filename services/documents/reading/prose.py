@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from services.documents.limits import Chunk, ChunkType
+from services.documents.prepared import Chunk, ChunkType
 from services.documents.reading.outlines import Unreadable, read_yaml
 
 CHARS_PER_TOKEN = 4

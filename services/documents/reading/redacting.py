@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from services.documents.limits import DocumentKind
+from services.documents.prepared import DocumentKind
 from services.documents.reading.outlines import Leaf, Outline
 from services.redaction import (
     CODE_SHAPES,

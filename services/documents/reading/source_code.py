@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from services.documents.limits import Chunk, ChunkType
+from services.documents.prepared import Chunk, ChunkType
 
 LONGEST_SYMBOL = 120
 BLOCK_LINES = 60

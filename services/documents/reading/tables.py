@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from model.words import number_of
-from services.documents.limits import Chunk, ChunkType, LineRecord
+from services.documents.prepared import Chunk, ChunkType, LineRecord
 from services.documents.reading.source_code import blocks
 from services.documents.reading.times import TimeReader, digits_needed, settle, timestamp
 

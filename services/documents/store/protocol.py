@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from services.documents.limits import Chunk, DocumentKind, Prepared
+from services.documents.prepared import Chunk, DocumentKind, Prepared
 
 if TYPE_CHECKING:  # it imports numpy, which reading a file does without
     from services.search.embedding import Vectors

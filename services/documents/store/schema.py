@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from services.documents.limits import Chunk, ChunkType, DocumentKind, Prepared
+from services.documents.prepared import Chunk, ChunkType, DocumentKind, Prepared
 from services.documents.store.protocol import Document, Origin, Row, Rows, State, StoredChunk, slice_pickled
 from services.search import tokenizer
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from services.documents.limits import ChunkType
+from services.documents.prepared import ChunkType
 from services.documents.store import schema
 from services.documents.store.protocol import (
     ChunkHit,

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 import clock
-from services.documents.limits import DocumentKind, Prepared
+from services.documents.prepared import DocumentKind, Prepared
 from services.documents.store import schema
 from services.documents.store.protocol import (
     Collection,

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import Chunk, lines_of
+from services.documents.limits import lines_of
+from services.documents.prepared import Chunk
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
 

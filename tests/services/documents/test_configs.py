@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import Chunk, ChunkType, lines_of
+from services.documents.limits import lines_of
+from services.documents.prepared import Chunk, ChunkType
 from services.documents.reading.configs import config_chunks, outline_of
 from services.documents.reading.redacting import Redacted
 from services.redaction import Redactor

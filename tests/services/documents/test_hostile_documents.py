@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from services.documents.limits import KINDS, ChunkType, DocumentKind, FileLimits
+from services.documents.limits import KINDS, FileLimits
+from services.documents.prepared import ChunkType, DocumentKind
 from services.documents.reading.preparing import prepare
 from services.redaction import Redactor
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.limits import DocumentKind, FileLimits
+from services.documents.limits import FileLimits
+from services.documents.prepared import DocumentKind
 from services.documents.reading.preparing import classify, prepare
 
 LOG = DocumentKind.LOG

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import Chunk, ChunkType, LineRecord
+from services.documents.prepared import Chunk, ChunkType, LineRecord
 from services.documents.reading.logs import Line, mask, read_log, read_log_lines, windows
 from services.documents.reading.times import Stamp
 

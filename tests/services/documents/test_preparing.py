@@ -5,7 +5,8 @@ import hashlib
 import pytest
 
 from services.documents import refusal_text
-from services.documents.limits import KINDS, DocumentKind, FileLimits, FileRefused, check_file
+from services.documents.limits import KINDS, FileLimits, FileRefused, check_file
+from services.documents.prepared import DocumentKind
 from services.documents.reading.preparing import prepare
 
 LIMITS = FileLimits()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import ChunkType, FileLimits, Prepared
+from services.documents.limits import FileLimits
+from services.documents.prepared import ChunkType, Prepared
 from services.documents.reading.preparing import prepare
 from services.documents.reading.redacting import DocumentRedactors
 

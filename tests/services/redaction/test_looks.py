@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import ChunkType, FileLimits
+from services.documents.limits import FileLimits
+from services.documents.prepared import ChunkType
 from services.documents.reading.preparing import prepare
 from services.redaction import Redactor
 from services.redaction.named_secrets import is_constant, is_count, is_number, is_secret, is_word, leads_to_secret

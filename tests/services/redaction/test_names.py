@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import FileLimits, Prepared
+from services.documents.limits import FileLimits
+from services.documents.prepared import Prepared
 from services.documents.reading.preparing import prepare
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
