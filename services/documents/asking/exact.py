@@ -24,6 +24,7 @@ from services.documents.asking.passages import (
 )
 from services.documents.asking.plan import Aggregate, Limits, Plan, Position
 from services.documents.asking.query_lines import (
+    DATE,
     STORED,
     count_by_file,
     explain_unknown_days,
@@ -191,7 +192,6 @@ MOST_GROUPS = 50
 
 _ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|give|quote|example)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
-_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}")
 
 
 async def find_exact(scope: Scope, plan: Plan, k: int) -> Findings | None:
@@ -284,27 +284,15 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     if named.absent:
         elsewhere = await conditions.find_names_elsewhere(scope, plan, documents)
         if elsewhere is None or plan.asks_how_many:
-            notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
-            names = names_of(searched)
-            missing, count = f"no entry mentions {', '.join(named.absent)}", 0 if plan.asks_how_many else None
-            if dates := [name for name in named.absent if _DATE.fullmatch(name)]:
-                missing, count = f"it cannot be told which day {dates[0]} is; write it as 2031-03-04", None
-            return Findings(missing=missing, count=count, notes=notes, searched_files=names)
+            said = _say_absent(plan, named, documents if elsewhere else scope.documents)
+            return replace(said, notes=elsewhere[0].notes) if elsewhere else said
         named, documents = elsewhere
     logs = logs_of(documents)
     if plan.period and not named.found and not limits and await _asks_about_tables(scope, plan, documents):
         return await rows_at(scope, plan, documents, k)
     if not logs:
-        # The question puts entries of a level in order or counts them, and there are no entries.
-        level = plan.severity if plan.position or plan.aggregate else None
-        none = f"no log is among them, and only entries of logs have levels ({level.text})" if level else ""
-        return Findings(missing=none, count=0 if plan.asks_how_many else None) if level and level.explicit else None
-    plan, components = await _find_component(scope, plan, logs)
-    if components:
-        kept = tuple(name for name in named.asked if name in plan.identifiers)
-        named = replace(
-            named, asked=kept, forms=tuple(form for form in named.forms if set(form) <= {*plan.identifiers})
-        )
+        return _say_no_log(plan)
+    plan, named, components = await _find_component(scope, plan, named, logs)
     if _has_conditions(plan, named) or components:
         asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
         found = await _by_compiled(scope, whole, plan, asked, named, k)
@@ -316,6 +304,24 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     if limits and words:
         return await _within(scope, whole, replace(limits, main=plan), asked, k, named.notes)
     return await _by_words(scope, plan, asked, k) if words else None
+
+
+def _say_absent(plan: Plan, named: Names, searched: Sequence[Document]) -> Findings:
+    """Say that the names of a question are in none of the searched documents."""
+    if dates := [name for name in named.absent if DATE.fullmatch(name)]:
+        missing, count = f"it cannot be told which day {dates[0]} is; write it as 2031-03-04", None
+    else:
+        missing, count = f"no entry mentions {', '.join(named.absent)}", 0 if plan.asks_how_many else None
+    return Findings(missing=missing, count=count, searched_files=names_of(searched))
+
+
+def _say_no_log(plan: Plan) -> Findings | None:
+    """Say that there are no entries of a level to put in order or to count. None: the question asks for neither."""
+    level = plan.severity if plan.position or plan.aggregate else None
+    if level is None or not level.explicit:
+        return None
+    missing = f"no log is among them, and only entries of logs have levels ({level.text})"
+    return Findings(missing=missing, count=0 if plan.asks_how_many else None)
 
 
 async def _by_compiled(
@@ -378,15 +384,13 @@ async def _show_uncounted(
 
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
-    says_more = (
-        plan.words or plan.period or plan.level_is_condition or plan.grouped_by or plan.group_keys or named.found
-    )
-    if plan.asks_how_many and not says_more and (plan.ignored or plan.mentions):
+    if plan.period or named.found or plan.level_is_condition or plan.grouped_by or plan.group_keys:
+        return True
+    if plan.words:
+        return plan.counts_lines and plan.asks_how_many
+    if plan.asks_how_many and (plan.ignored or plan.mentions):
         return False  # all lines are not what it counts
-    counts_words = plan.counts_lines and plan.asks_how_many
-    wants_order = (plan.asks_first_or_last or plan.aggregate is not None) and not plan.words
-    conditions_set = plan.period or named.found or plan.level_is_condition or plan.grouped_by or plan.group_keys
-    return bool(conditions_set or counts_words or wants_order)
+    return plan.asks_first_or_last or plan.aggregate is not None
 
 
 async def _asks_about_tables(scope: Scope, plan: Plan, documents: Sequence[Document]) -> bool:
@@ -398,17 +402,21 @@ async def _asks_about_tables(scope: Scope, plan: Plan, documents: Sequence[Docum
     return any(word.casefold() in columns for word in (*plan.words, *plan.identifiers))
 
 
-async def _find_component(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
-    """Find a component that the question asks about. Returns the plan without its name, and the component."""
-    if not plan.asks_how_many and not plan.asks_first_or_last:
-        return plan, ()
-    for name in plan.writer_names:
+async def _find_component(
+    scope: Scope, plan: Plan, named: Names, logs: Sequence[Document]
+) -> tuple[Plan, Names, tuple[str, ...]]:
+    """Find a component that the question asks about. Returns the plan and the names without it, and the component."""
+    asks = plan.asks_how_many or plan.asks_first_or_last
+    for name in plan.writer_names if asks else ():
         if await scope.total(LineWhere(ids_of(logs), components=(name,))):
             spoken = {*_WORD.findall(name.casefold()), name.casefold()}
             words = tuple(word for word in plan.words if word.casefold() not in spoken)
             kept = tuple(mention for mention in plan.mentions if mention.text.casefold() not in spoken)
-            return replace(plan, words=words, mentions=kept), (name,)
-    return plan, ()
+            plan = replace(plan, words=words, mentions=kept)
+            asked = tuple(each for each in named.asked if each in plan.identifiers)
+            forms = tuple(form for form in named.forms if set(form) <= {*plan.identifiers})
+            return plan, replace(named, asked=asked, forms=forms), (name,)
+    return plan, named, ()
 
 
 async def _by_words(scope: Scope, plan: Plan, asked: LineQuery, k: int) -> Findings | None:

@@ -112,7 +112,7 @@ _NO_YEAR = ("0000", "0001")
 _ANY_TIME = ("00:00:00", "24:00:00")
 _KNOWN_DAYS, _UNKNOWN_DAYS = ("0000-01-01", "9999-12-31"), ("0000-00-00", "0000-00-99")
 _UNKNOWN_DAY = "0000-00-"
-_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}")
+DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}")  # day and month may be swapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ async def explain_unknown_times(scope: Scope, query: LineQuery) -> str:
     for where in wheres:
         found = await scope.lines(where, 1)
         if found.total:
-            date = _DATE.search(found.lines[0].ts or "")
+            date = DATE.search(found.lines[0].ts or "")
             why = "they have times without a day" if found.lines[0].ts else "no time of theirs could be read"
             why = f"either number of {date[0]} may be the day" if date else why
             why = "their times have no zone" if where.zoneless else why
