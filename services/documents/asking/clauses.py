@@ -15,7 +15,7 @@ from services.storage import in_thread
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
+class SplitQuestion:
     """A question in parts.
 
     Attributes:
@@ -117,7 +117,7 @@ def _clause_start() -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _CLAUSES.items()), re.IGNORECASE)
 
 
-def split(reading: Reading) -> Clauses | None:
+def split_question(reading: Reading) -> SplitQuestion | None:
     """Cut a question into its main part and its clauses. None: it has no clauses."""
     text = reading.text
     asks = _asking_start(text)
@@ -143,7 +143,7 @@ def split(reading: Reading) -> Clauses | None:
             unread.append(clauses[-1])
         main, at = f"{main}{_LINKS.sub('', text[at : found.start()])} ", stop
     anchor, before = anchors[0] if anchors else ("", False)
-    return Clauses(f"{main}{text[at:]}", ", ".join(clauses), anchor, before, tuple(excluded), tuple(unread))
+    return SplitQuestion(f"{main}{text[at:]}", ", ".join(clauses), anchor, before, tuple(excluded), tuple(unread))
 
 
 def _end(text: str, start: int, most: int) -> int:

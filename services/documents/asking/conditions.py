@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from services.documents.asking.line_query import LineQuery
 from services.documents.asking.names import NameMention
 from services.documents.asking.passages import LOG_KINDS, Scope, ids_of, list_files
-from services.documents.asking.plan import Limits, Plan, Position
+from services.documents.asking.plan import Clauses, Plan, Position
 from services.documents.asking.query_lines import explain_unknown_times, resolve
 from services.documents.store.protocol import Document, LineWhere
 
@@ -98,35 +98,35 @@ class Narrowed:
     missing: str = ""
 
 
-async def add_limits(scope: Scope, limits: Limits, query: LineQuery) -> Narrowed:
+async def add_clauses(scope: Scope, clauses: Clauses, query: LineQuery) -> Narrowed:
     """Add the clauses of a question to a query: only lines before or after an entry, and none with certain texts."""
-    narrowed = await _without(scope, limits, query)
-    if limits.anchor is None or narrowed.unread:
+    narrowed = await _without(scope, clauses, query)
+    if clauses.anchor is None or narrowed.unread:
         return narrowed
-    return await _beside_anchor(scope, limits, limits.anchor, narrowed.query)
+    return await _beside_anchor(scope, clauses, clauses.anchor, narrowed.query)
 
 
-async def _without(scope: Scope, limits: Limits, query: LineQuery) -> Narrowed:
+async def _without(scope: Scope, clauses: Clauses, query: LineQuery) -> Narrowed:
     """Exclude lines. A word that no line has excludes nothing: the files may have another one for it."""
-    for word in limits.words:
+    for word in clauses.words:
         if not await scope.total(LineQuery(documents=query.documents, words=(word,)).where):
-            return Narrowed(query, unread=(limits.text,))
+            return Narrowed(query, unread=(clauses.text,))
     lacking: list[str] = []
-    for mention in limits.lacking:
+    for mention in clauses.lacking:
         form = await _find_spelling(scope, mention, query.documents) or (mention.text,)
         if len(form) > 1:
-            return Narrowed(query, unread=(limits.text,))
+            return Narrowed(query, unread=(clauses.text,))
         lacking += form
-    return Narrowed(replace(query, none_of=tuple(lacking), words_none=limits.words), unread=limits.unread)
+    return Narrowed(replace(query, none_of=tuple(lacking), words_none=clauses.words), unread=clauses.unread)
 
 
-async def _beside_anchor(scope: Scope, limits: Limits, anchor: Plan, query: LineQuery) -> Narrowed:
+async def _beside_anchor(scope: Scope, clauses: Clauses, anchor: Plan, query: LineQuery) -> Narrowed:
     """Keep the lines on one side of an entry. Of several that may be meant, lines come before the first or after the
     last, and a note says so; words that several lines have name none of them.
     """
     if anchor.lines and len(query.documents) == 1:
-        return _on_side(limits, query, *anchor.lines)
-    unread = Narrowed(query, unread=(limits.text,))
+        return _on_side(clauses, query, *anchor.lines)
+    unread = Narrowed(query, unread=(clauses.text,))
     names = await find_names(scope, anchor, query.documents)
     at = with_words(compile_query(anchor, query.documents, names), anchor)
     if names.absent:
@@ -134,7 +134,7 @@ async def _beside_anchor(scope: Scope, limits: Limits, anchor: Plan, query: Line
     if not (at.levels or at.names or at.period or at.words or at.words_any):
         return unread
     at = await resolve(scope, at)
-    start = anchor.start_position or (Position.FIRST if limits.before else Position.LAST)
+    start = anchor.start_position or (Position.FIRST if clauses.before else Position.LAST)
     which = abs(anchor.ordinal or 1)
     found = await scope.lines(at.where, which, last=start is Position.LAST)
     guessed = found.total != 1 and anchor.words and not anchor.start_position
@@ -151,11 +151,11 @@ async def _beside_anchor(scope: Scope, limits: Limits, anchor: Plan, query: Line
         notes = (f"line {line.line_no} is taken of {found.total} {at.description}",)
     elif anchor.words:
         notes = (f"line {line.line_no} is taken for {anchor.question}",)
-    return replace(_on_side(limits, here, line.line_no, line.line_no), notes=notes)
+    return replace(_on_side(clauses, here, line.line_no, line.line_no), notes=notes)
 
 
-def _on_side(limits: Limits, query: LineQuery, first: int, last: int) -> Narrowed:
-    return Narrowed(replace(query, last=first - 1) if limits.before else replace(query, first=last + 1))
+def _on_side(clauses: Clauses, query: LineQuery, first: int, last: int) -> Narrowed:
+    return Narrowed(replace(query, last=first - 1) if clauses.before else replace(query, first=last + 1))
 
 
 async def count_each(scope: Scope, asked: LineQuery) -> str:

@@ -22,7 +22,7 @@ from services.documents.asking.passages import (
     logs_of,
     names_of,
 )
-from services.documents.asking.plan import Aggregate, Limits, Plan, Position
+from services.documents.asking.plan import Aggregate, Clauses, Plan, Position
 from services.documents.asking.query_lines import (
     DATE,
     STORED,
@@ -198,10 +198,10 @@ async def find_exact(scope: Scope, plan: Plan, k: int) -> Findings | None:
     """Answer by exact conditions. None: the question has none, so that passages have to be ranked."""
     plan = await _reread_unknown_file(scope, plan)
     documents = scope.named_documents(plan)
-    lines = plan.limits.main.lines if plan.limits else plan.lines
+    lines = plan.clauses.main.lines if plan.clauses else plan.lines
     if lines is not None:
         found = await _lines(scope, plan, lines, documents[:k])
-    elif plan.limits:
+    elif plan.clauses:
         found = await _by_conditions(scope, plan, documents, k)
     else:
         found = await find_in_whole_files(scope, plan, documents, k) or await _by_conditions(scope, plan, documents, k)
@@ -279,7 +279,7 @@ async def _note_unmet_conditions(scope: Scope, plan: Plan, doc: Document, first:
 
 
 async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Findings | None:
-    limits, whole, plan = plan.limits, plan, plan.limits.main if plan.limits else plan
+    clauses, whole, plan = plan.clauses, plan, plan.clauses.main if plan.clauses else plan
     named = await conditions.find_names(scope, plan, documents)
     if named.absent:
         elsewhere = await conditions.find_names_elsewhere(scope, plan, documents)
@@ -288,7 +288,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
             return replace(said, notes=elsewhere[0].notes) if elsewhere else said
         named, documents = elsewhere
     logs = logs_of(documents)
-    if plan.period and not named.found and not limits and await _asks_about_tables(scope, plan, documents):
+    if plan.period and not named.found and not clauses and await _asks_about_tables(scope, plan, documents):
         return await rows_at(scope, plan, documents, k)
     if not logs:
         return _say_no_log(plan)
@@ -297,12 +297,12 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
         asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
         found = await _by_compiled(scope, whole, plan, asked, named, k)
         # A name in files other than logs is searched there.
-        elsewhere = found and found.missing and named.found and len(logs) < len(documents) and not limits
+        elsewhere = found and found.missing and named.found and len(logs) < len(documents) and not clauses
         return None if elsewhere else found
     words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
     asked = LineQuery(documents=logs, words=words)
-    if limits and words:
-        return await _within(scope, whole, replace(limits, main=plan), asked, k, named.notes)
+    if clauses and words:
+        return await _within(scope, whole, replace(clauses, main=plan), asked, k, named.notes)
     return await _by_words(scope, plan, asked, k) if words else None
 
 
@@ -337,8 +337,8 @@ async def _by_compiled(
             asked = replace(asked, period=None)
     if zones := await note_zones(scope, asked):
         notes = (*notes, zones)
-    if whole.limits:
-        return await _within(scope, whole, replace(whole.limits, main=plan), asked, k, notes)
+    if whole.clauses:
+        return await _within(scope, whole, replace(whole.clauses, main=plan), asked, k, notes)
     if plan.asks_how_many:
         return await _answer_from(scope, plan, asked, asked, await scope.total(asked.where), k, notes)
     others = [doc for doc in logs_of(scope.documents) if doc not in asked.documents]
@@ -347,11 +347,11 @@ async def _by_compiled(
 
 
 async def _within(
-    scope: Scope, whole: Plan, limits: Limits, asked: LineQuery, k: int, notes: tuple[str, ...]
+    scope: Scope, whole: Plan, clauses: Clauses, asked: LineQuery, k: int, notes: tuple[str, ...]
 ) -> Findings | None:
     """Answer a question with clauses. `whole`: its plan; `asked`: the query for its main part."""
-    narrowed = await conditions.add_limits(scope, limits, asked)
-    plan, query, notes = limits.main, narrowed.query, (*notes, *narrowed.notes)
+    narrowed = await conditions.add_clauses(scope, clauses, asked)
+    plan, query, notes = clauses.main, narrowed.query, (*notes, *narrowed.notes)
     query = conditions.with_words(query, plan) if plan.words else query
     if narrowed.missing:
         return Findings(missing=narrowed.missing, notes=notes)
@@ -366,10 +366,10 @@ async def _within(
     if asked.names or asked.period:
         notes = (*notes, f"found without regard to: {', '.join(narrowed.unread)}")
         return await _answer_from(scope, plan, asked, asked, await scope.total(asked.where), k, notes)
-    only_anchor = not (limits.lacking or limits.words or limits.unread or whole.position)
+    only_anchor = not (clauses.lacking or clauses.words or clauses.unread or whole.position)
     # Words behind "before" and "after" may be what the line says.
-    unlimited = replace(whole, limits=None)
-    return await _by_conditions(scope, unlimited, scope.named_documents(whole), k) if only_anchor else None
+    without_clauses = replace(whole, clauses=None)
+    return await _by_conditions(scope, without_clauses, scope.named_documents(whole), k) if only_anchor else None
 
 
 async def _show_uncounted(

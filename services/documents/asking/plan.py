@@ -9,7 +9,8 @@ from enum import StrEnum
 from itertools import pairwise
 
 from services.documents import prepared
-from services.documents.asking import clauses, grammar, times
+from services.documents.asking import grammar, times
+from services.documents.asking.clauses import SplitQuestion, split_question
 from services.documents.asking.grammar import ONE_LEVEL, SOME, Kind, Phrase, Reading
 from services.documents.asking.names import LIST, NameMention, find_files, read_mention, share_labels, stem_words
 from services.documents.asking.times import Period
@@ -204,7 +205,7 @@ class Plan:
     any_is_enough: bool = False  # True if one name, or one word if there are no names, is enough: "A or B"
     group_keys: tuple[str, ...] = ()  # other things to count by, possibly the key of `key=value`: `user`
     unread: tuple[str, ...] = ()  # what no query can say: times beside that of the period, the first five of a count
-    limits: Limits | None = None
+    clauses: Clauses | None = None
 
     @property
     def identifiers(self) -> tuple[str, ...]:
@@ -249,13 +250,13 @@ class Plan:
             "aggregate": self.aggregate.value if self.aggregate else None,
             "grouped_by": list(self.grouped_by),
             "words": list(self.words),
-            "limits": self.limits.text if self.limits else None,
+            "limits": self.clauses.text if self.clauses else None,
         }
         return {name: value for name, value in facts.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Clauses:
     """The clauses of a question that limit which lines are meant, such as "before the FATAL entry, not about login".
 
     Attributes:
@@ -292,15 +293,15 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
         )
 
     understood = of_these_files(plan_without_files(reading, file_words), question, files.rest)
-    said = clauses.split(reading)
+    said = split_question(reading)
     if said is None:
         left = understood.unread
-        return replace(understood, limits=Limits(understood, ", ".join(left), unread=left)) if left else understood
+        return replace(understood, clauses=Clauses(understood, ", ".join(left), unread=left)) if left else understood
     main = of_these_files(plan_without_files(grammar.read(said.main), file_words), said.main, said.main)
-    return replace(understood, limits=_limits(main, said, file_words))
+    return replace(understood, clauses=_read_clauses(main, said, file_words))
 
 
-def _limits(main: Plan, said: clauses.Clauses, file_words: frozenset[str]) -> Limits | None:
+def _read_clauses(main: Plan, said: SplitQuestion, file_words: frozenset[str]) -> Clauses | None:
     """Read the clauses of a question. None: it only asks what is beside an entry, or whether there is none."""
     bare = not (main.level_is_condition or main.mentions or main.asks_first_or_last or main.aggregate)
     other = said.excluded or main.unread or any(not clause.lower().startswith("no ") for clause in said.unread)
@@ -317,7 +318,7 @@ def _limits(main: Plan, said: clauses.Clauses, file_words: frozenset[str]) -> Li
     anchor = plan_without_files(grammar.read(said.anchor), file_words) if said.anchor else None
     if anchor and anchor.aggregate:
         anchor, unread = None, [*unread, said.text]
-    return Limits(main, said.text, anchor, said.before, tuple(lacking), tuple(words), tuple(unread))
+    return Clauses(main, said.text, anchor, said.before, tuple(lacking), tuple(words), tuple(unread))
 
 
 def _listed(reading: Reading, file_words: frozenset[str]) -> tuple[NameMention | str, ...]:
@@ -399,11 +400,11 @@ def _span(piece: Phrase) -> tuple[int, int]:
 
 
 def _period(reading: Reading) -> tuple[Period | None, list[Phrase]]:
-    """Return the period with the most limits, joined with a day beside it ("before 5:00 on Dec 4"), and its phrases."""
+    """Return the period with the most moments, with a day beside it ("before 5:00 on Dec 4"), and its phrases."""
     found = [(piece, times.read(piece.text)) for piece in reading.of("time")]
     if not found:
         return None, []
-    piece, period = max(found, key=lambda pair: pair[1].limits)
+    piece, period = max(found, key=lambda pair: pair[1].n_moments)
     if period.clocks and not period.days:
         for other, day in found:
             first, last = sorted((piece, other), key=lambda each: each.start)

@@ -71,7 +71,7 @@ class Period:
     clocks: tuple[str, str] | None = None
     days: tuple[str, str] | None = None
     instants: tuple[str, str] | None = None
-    limits: int = 0  # the number of moments in the text: two of a span, one of "before" or "after"
+    n_moments: int = 0  # the number of moments in the text: two of a span, one of "before" or "after"
     zone: int | None = None  # minutes east of UTC, of days and times of day that the text gives with a zone
 
 
@@ -81,9 +81,9 @@ def read(text: str) -> Period:
     moments = [_moment(said) for said in (found.groups() if found else (text,)) if said]
     zone = _zone_of(moments)
     if len(moments) > 1:
-        return replace(_between(text, *moments), limits=2, zone=zone)
+        return replace(_between(text, *moments), n_moments=2, zone=zone)
     side = next((side for side, words in _SIDED if words.match(text)), None)
-    period = replace(_before_or_after(text, side, moments[0]), limits=1) if side else _at(text, moments[0])
+    period = replace(_before_or_after(text, side, moments[0]), n_moments=1) if side else _at(text, moments[0])
     return replace(period, zone=zone)
 
 

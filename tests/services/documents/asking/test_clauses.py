@@ -342,7 +342,7 @@ async def test_words_are_excluded_in_any_form(tmp_path: Path) -> None:
     ],
 )
 def test_other_questions_have_no_clauses(question: str) -> None:
-    assert planned(question).limits is None
+    assert planned(question).clauses is None
 
 
 def test_which_different_ones_is_no_count() -> None:
