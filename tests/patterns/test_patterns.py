@@ -51,7 +51,7 @@ BOUNDED = {
     "services.discord.text.PREFIX": MESSAGE,
     "services.documents.asking.names._FILE_LIKE": QUESTION,
     "services.documents.asking.grammar.ONE_LEVEL": QUESTION,
-    "services.documents.asking.grammar._any_piece": QUESTION,
+    "services.documents.asking.grammar._any_phrase": QUESTION,
     "services.documents.asking.vocabulary._IN_KEYS": QUESTION,
     "services.documents.asking.vocabulary._IN_LOGS": QUESTION,
     "services.documents.asking.names._ASKED_ABOUT": QUESTION,
@@ -110,7 +110,7 @@ KEPT = frozenset(
     {
         "services.LazyPattern.compiled",
         "services.documents.asking.clauses._clause_start",
-        "services.documents.asking.grammar._any_piece",
+        "services.documents.asking.grammar._any_phrase",
         "services.documents.asking.vocabulary._compiled",
         "services.documents.asking.times._one_moment",
         "services.documents.asking.times._period",

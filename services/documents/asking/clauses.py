@@ -159,6 +159,6 @@ def _asking_start(text: str) -> int:
 
 def _is_free(reading: Reading, found: re.Match[str]) -> bool:
     """Return True if a clause begins here: not in a phrase with another meaning, nor before an "it"."""
-    if any(piece.start <= found.start() < piece.end for piece in reading.pieces if piece.kind in _READ):
+    if any(phrase.start <= found.start() < phrase.end for phrase in reading.phrases if phrase.kind in _READ):
         return False
     return found.lastgroup not in {"before", "after"} or not _IT.match(reading.text, found.end())

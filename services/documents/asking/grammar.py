@@ -51,10 +51,10 @@ class Reading:
     """A question with its phrases in order; no two of them overlap."""
 
     text: str
-    pieces: tuple[Phrase, ...]
+    phrases: tuple[Phrase, ...]
 
     def of(self, *kinds: Kind) -> list[Phrase]:
-        return [piece for piece in self.pieces if piece.kind in kinds]
+        return [phrase for phrase in self.phrases if phrase.kind in kinds]
 
     def has(self, *kinds: Kind) -> bool:
         return bool(self.of(*kinds))
@@ -62,15 +62,15 @@ class Reading:
     def without(self, kinds: Container[Kind]) -> str:
         """Return the question without its phrases of these kinds."""
         text = self.text
-        for piece in reversed(self.pieces):
-            if piece.kind in kinds:
-                text = f"{text[: piece.start]} {text[piece.end :]}"
+        for phrase in reversed(self.phrases):
+            if phrase.kind in kinds:
+                text = f"{text[: phrase.start]} {text[phrase.end :]}"
         return text
 
 
 def read(question: str) -> Reading:
     """Cut a question into phrases. At each position the first kind that fits is taken; the last is a single word."""
-    found = _any_piece().finditer(question)
+    found = _any_phrase().finditer(question)
     return Reading(question, tuple(Phrase(cast("Kind", match.lastgroup), match) for match in found))
 
 
@@ -80,11 +80,11 @@ async def prepare() -> None:
 
     It always uses a thread, so that the order of work does not depend on earlier questions.
     """
-    await in_thread(_any_piece)
+    await in_thread(_any_phrase)
 
 
 @cache
-def _any_piece() -> re.Pattern[str]:
+def _any_phrase() -> re.Pattern[str]:
     """Return the grammar as one pattern, compiled with the first question: it takes too long for start-up."""
     return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _GRAMMAR.items()), re.IGNORECASE)
 
@@ -242,5 +242,5 @@ _GRAMMAR: dict[Kind, str] = {
     "word": r"[\w/@$#+-][\w./:@$#%+~\-]*",
 }
 
-ONE_LEVEL = re.compile(_ONE_LEVEL, re.IGNORECASE)  # one of a piece of levels, with what is said of it
+ONE_LEVEL = re.compile(_ONE_LEVEL, re.IGNORECASE)  # one level of a phrase that names some, with what is said of it
 SOME = re.compile(rf"(?<!\S){any_of('N')}(?!\w)", re.IGNORECASE)  # the number in "the last five" and "5 lines after"

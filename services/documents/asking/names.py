@@ -165,23 +165,23 @@ class NameMention:
     forms: tuple[tuple[str, ...], ...] = ()
 
 
-def read_mention(piece: Phrase) -> NameMention | None:
+def read_mention(phrase: Phrase) -> NameMention | None:
     """Read a phrase as a name; None: it is no name."""
-    if piece.kind == "quoted":
-        return NameMention(piece.text[1:-1].strip(), required=True)
-    if piece.kind == "name":
-        return NameMention(piece.text, required=True)
-    if piece.kind == "numbered":
-        return _read_labelled(piece)
-    return _read_word(piece) if piece.kind in {"word", "file"} else None
+    if phrase.kind == "quoted":
+        return NameMention(phrase.text[1:-1].strip(), required=True)
+    if phrase.kind == "name":
+        return NameMention(phrase.text, required=True)
+    if phrase.kind == "numbered":
+        return _read_labelled(phrase)
+    return _read_word(phrase) if phrase.kind in {"word", "file"} else None
 
 
-def _read_labelled(piece: Phrase, number: str | None = None) -> NameMention:
+def _read_labelled(phrase: Phrase, number: str | None = None) -> NameMention:
     """Return a labelled number as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line; a
     labelled letter as the value of a key. `number`: another one with the same label.
     """
-    label, own = (piece.match["label"] or piece.match["capitals"]).split()[0], str(piece.match["number"])
-    text = " ".join(piece.text.split()) if number is None else f"{label} {number}"
+    label, own = (phrase.match["label"] or phrase.match["capitals"]).split()[0], str(phrase.match["number"])
+    text = " ".join(phrase.text.split()) if number is None else f"{label} {number}"
     if own.isalpha():
         keys = [f'"{label}":"{own}"', f'"{label}": "{own}"', f'{label}="{own}"']
         values = [f"{label}{mark}{own}" for mark in ("=", ": ", "-", "_")]
@@ -197,24 +197,24 @@ def _read_labelled(piece: Phrase, number: str | None = None) -> NameMention:
 
 def share_labels(reading: Reading, names: dict[int, NameMention]) -> None:
     """Give a number that is listed behind a labelled one its label: `404` in "status 500 or 404"."""
-    listed = [piece for piece in reading.pieces if piece.text.lower() not in _JOINING]
+    listed = [phrase for phrase in reading.phrases if phrase.text.lower() not in _JOINING]
     labelled: Phrase | None = None
-    for before, piece in pairwise(listed):
+    for before, phrase in pairwise(listed):
         labelled = before if before.kind == "numbered" else labelled
-        joined = LIST.fullmatch(reading.text, before.end, piece.start)
-        if labelled and piece.kind == "word" and piece.text.isdigit() and joined:
-            names[piece.start] = _read_labelled(labelled, piece.text)
+        joined = LIST.fullmatch(reading.text, before.end, phrase.start)
+        if labelled and phrase.kind == "word" and phrase.text.isdigit() and joined:
+            names[phrase.start] = _read_labelled(labelled, phrase.text)
         else:
             labelled = None
 
 
-def _read_word(piece: Phrase) -> NameMention | None:
+def _read_word(phrase: Phrase) -> NameMention | None:
     """Return a word as a name if it looks like one, or if the question asks for it; None: it is an ordinary word."""
-    text = piece.text.strip(_EDGE)
+    text = phrase.text.strip(_EDGE)
     plain = text.isalpha() and not (_CAMEL.search(text) or _ID_OF_LETTERS.fullmatch(text))
     if plain or len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):
         return None
-    before, behind = piece.match.string[: piece.start], piece.match.string[piece.end :]
+    before, behind = phrase.match.string[: phrase.start], phrase.match.string[phrase.end :]
     asked_for = bool(_ASKED_FOR.search(before) or _ASKED_ABOUT.match(behind))
     # "When did the 502s start?"
     plural = _PLURAL.match(text)

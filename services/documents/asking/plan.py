@@ -44,9 +44,9 @@ class Severity:
 
 def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
     """Return the levels in a question, and the phrases that name them."""
-    lists = {piece.start: (piece, list(_items(reading.text, piece))) for piece in reading.of("levels")}
+    lists = {phrase.start: (phrase, list(_items(reading.text, phrase))) for phrase in reading.of("levels")}
     named = {at: pair for at, pair in lists.items() if any(map(_is_named, pair[1]))}
-    plain = {at: (piece, [item for item in items if _word(item) in _PLAIN]) for at, (piece, items) in lists.items()}
+    plain = {at: (phrase, [item for item in items if _word(item) in _PLAIN]) for at, (phrase, items) in lists.items()}
     chosen = [pair for pair in (named or plain).values() if pair[1]]
     if not chosen:
         return None, []
@@ -64,12 +64,12 @@ def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
     levels = (wanted or set(_ORDER)) - unwanted
     first = LEVELS[_word(said[0])]
     in_order = first if set(first) == levels else tuple(level for level in _ORDER if level in levels)
-    return Severity(in_order, bool(named), text), [piece for piece, _ in chosen]
+    return Severity(in_order, bool(named), text), [phrase for phrase, _ in chosen]
 
 
-def _items(text: str, piece: Phrase) -> Iterator[re.Match[str]]:
-    for item in ONE_LEVEL.finditer(text, piece.start):
-        if item.start() >= piece.end:
+def _items(text: str, phrase: Phrase) -> Iterator[re.Match[str]]:
+    for item in ONE_LEVEL.finditer(text, phrase.start):
+        if item.start() >= phrase.end:
             return
         yield item
 
@@ -324,37 +324,37 @@ def _read_clauses(main: Plan, said: SplitQuestion, file_words: frozenset[str]) -
 def _listed(reading: Reading, file_words: frozenset[str]) -> tuple[NameMention | str, ...]:
     """Return what a clause lists: names, levels as they are written, and words. Empty: it says more than a list."""
     items: list[tuple[Phrase, NameMention | str]] = []
-    for piece in reading.pieces:
-        level = [_core(item) for item in _items(reading.text, piece)] if piece.kind == "levels" else []
-        words = list(_words(reading, [piece], file_words))
-        if name := read_mention(piece):
-            items.append((piece, name))
-        elif level and _core(next(_items(reading.text, piece))).isupper():
-            items += [(piece, NameMention(text, required=True)) for text in level]
-        elif piece.kind in _SAYS_MORE or len(words) > 1:
+    for phrase in reading.phrases:
+        level = [_core(item) for item in _items(reading.text, phrase)] if phrase.kind == "levels" else []
+        words = list(_words(reading, [phrase], file_words))
+        if name := read_mention(phrase):
+            items.append((phrase, name))
+        elif level and _core(next(_items(reading.text, phrase))).isupper():
+            items += [(phrase, NameMention(text, required=True)) for text in level]
+        elif phrase.kind in _SAYS_MORE or len(words) > 1:
             return ()
         elif words:
-            items.append((piece, words[0]))
+            items.append((phrase, words[0]))
     gaps = (reading.text[one.end : other.start] for (one, _), (other, _) in pairwise(items) if one is not other)
     return tuple(item for _, item in items) if all(map(LIST.fullmatch, gaps)) else ()
 
 
 def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset()) -> Plan:
     """Read a question without the names of files. `file_words`: words that name a file, and are not searched."""
-    severity, level_pieces = read_severity(reading)
-    period, time_pieces = _period(reading)
-    names = {piece.start: name for piece in reading.pieces if (name := read_mention(piece))}
+    severity, level_phrases = read_severity(reading)
+    period, time_phrases = _period(reading)
+    names = {phrase.start: name for phrase in reading.phrases if (name := read_mention(phrase))}
     share_labels(reading, names)
-    other_times = [piece for piece in reading.of("time") if piece not in time_pieces]
-    read = {*names, *(piece.start for piece in (*level_pieces, *time_pieces, *other_times))}
-    unread = [piece for piece in reading.pieces if piece.start not in read]
+    other_times = [phrase for phrase in reading.of("time") if phrase not in time_phrases]
+    read = {*names, *(phrase.start for phrase in (*level_phrases, *time_phrases, *other_times))}
+    unread = [phrase for phrase in reading.phrases if phrase.start not in read]
     ordinal = next(map(_ordinal, reading.of("nth")), None)
     start = _first_or_last(reading) or (ordinal and (Position.FIRST if ordinal > 0 else Position.LAST)) or None
-    columns = [piece.text for piece in reading.of("distinct") or reading.of("grouped")]
+    columns = [phrase.text for phrase in reading.of("distinct") or reading.of("grouped")]
     different = None if reading.has("distinct") or not reading.has("count") else _DIFFERENT.search(reading.text)
     keys = (different["noun"].lower().removesuffix("s"),) if different else tuple(_other_groups(reading.text))
     known = file_words.union(keys, different[0].lower().split() if different else ())
-    units = [_UNIT.match(reading.text, piece.end) for piece in reading.of("count", "list")]
+    units = [_UNIT.match(reading.text, phrase.end) for phrase in reading.of("count", "list")]
     return Plan(
         reading.text,
         lines=next(map(_span, reading.of("line")), None),
@@ -365,17 +365,17 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
         how_many=_count(reading.of("first", "last")),
         ordinal=ordinal,
         side_lines=min(_count(reading.of("steps_next", "steps_previous")), _MOST_SIDE_LINES),
-        by_time=any(_BY_TIME.match(piece.text) for piece in reading.of("first", "last")),
+        by_time=any(_BY_TIME.match(phrase.text) for phrase in reading.of("first", "last")),
         aggregate=_aggregate(reading),
         grouped_by=tuple(column for column, said in _COLUMN.items() if any(map(said.search, columns))),
         distinct=reading.has("distinct") or different is not None,
         unit=next((_UNITS[found[1].lower()] for found in units if found), None),
         start_position=start,
-        counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
-        unread=tuple(piece.text for piece in (*other_times, *_counted_ends(reading))),
+        counts_lines=next((_counts_lines(phrase) for phrase in reading.of("count")), False),
+        unread=tuple(phrase.text for phrase in (*other_times, *_counted_ends(reading))),
         ignored=tuple(_ignored(reading, unread, known)),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
-        any_is_enough=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
+        any_is_enough=_says_or(reading, [phrase for phrase in reading.phrases if phrase.start in names] or unread),
         group_keys=keys,
         words=tuple(dict.fromkeys(_words(reading, unread, known))),
     )
@@ -387,46 +387,46 @@ def lines_around(reading: Reading) -> int:
     return min(_count(said), _MOST_SIDE_LINES) if said else 0
 
 
-def _count(pieces: Sequence[Phrase]) -> int:
+def _count(phrases: Sequence[Phrase]) -> int:
     """Return the number in "the last five", "5 lines after"; 1 if there is none."""
-    found = (SOME.search(piece.text) for piece in pieces)
+    found = (SOME.search(phrase.text) for phrase in phrases)
     return next((number_of(each[0]) for each in found if each), 1)
 
 
-def _span(piece: Phrase) -> tuple[int, int]:
-    said = [piece.match[group] for group in ("from_line", "to_line", "nth_line") if piece.match[group]]
+def _span(phrase: Phrase) -> tuple[int, int]:
+    said = [phrase.match[group] for group in ("from_line", "to_line", "nth_line") if phrase.match[group]]
     numbers = [int(digits.replace(",", "")[:_MOST_DIGITS]) for digits in said]
     return min(numbers), max(numbers)
 
 
 def _period(reading: Reading) -> tuple[Period | None, list[Phrase]]:
     """Return the period with the most moments, with a day beside it ("before 5:00 on Dec 4"), and its phrases."""
-    found = [(piece, times.read(piece.text)) for piece in reading.of("time")]
+    found = [(phrase, times.read(phrase.text)) for phrase in reading.of("time")]
     if not found:
         return None, []
-    piece, period = max(found, key=lambda pair: pair[1].n_moments)
+    phrase, period = max(found, key=lambda pair: pair[1].n_moments)
     if period.clocks and not period.days:
         for other, day in found:
-            first, last = sorted((piece, other), key=lambda each: each.start)
+            first, last = sorted((phrase, other), key=lambda each: each.start)
             if day.days and not day.clocks and _BEFORE_DAY.fullmatch(reading.text[first.end : last.start]):
-                return replace(period, text=reading.text[first.start : last.end], days=day.days), [piece, other]
-    return period, [piece]
+                return replace(period, text=reading.text[first.start : last.end], days=day.days), [phrase, other]
+    return period, [phrase]
 
 
 def _side(reading: Reading, period: Period | None) -> Position | None:
-    if any(_counts_as_side(piece, period) for piece in reading.of("previous", "steps_previous")):
+    if any(_counts_as_side(phrase, period) for phrase in reading.of("previous", "steps_previous")):
         return Position.PREVIOUS
-    if any(_counts_as_side(piece, period) for piece in reading.of("next", "steps_next")):
+    if any(_counts_as_side(phrase, period) for phrase in reading.of("next", "steps_next")):
         return Position.NEXT
     return None
 
 
-def _counts_as_side(piece: Phrase, period: Period | None) -> bool:
+def _counts_as_side(phrase: Phrase, period: Period | None) -> bool:
     """Return True if a phrase asks for a neighbour, unlike "has that happened before?" or "10:15, what was then?"."""
-    before = piece.match.string[: piece.start]
-    if piece.text.lower() == "then":
+    before = phrase.match.string[: phrase.start]
+    if phrase.text.lower() == "then":
         return period is None or before.lower().endswith("and ")
-    return " " in piece.text or not _EVER.search(before)
+    return " " in phrase.text or not _EVER.search(before)
 
 
 def _first_or_last(reading: Reading) -> Position | None:
@@ -436,9 +436,9 @@ def _first_or_last(reading: Reading) -> Position | None:
     return Position.FIRST if asked[0].kind in {"began", "first"} else Position.LAST
 
 
-def _ordinal(piece: Phrase) -> int:
-    backwards = piece.match["backwards"] or piece.match["ordinal"].lower() == "penultimate"
-    return number_of(piece.match["ordinal"]) * (-1 if backwards else 1)
+def _ordinal(phrase: Phrase) -> int:
+    backwards = phrase.match["backwards"] or phrase.match["ordinal"].lower() == "penultimate"
+    return number_of(phrase.match["ordinal"]) * (-1 if backwards else 1)
 
 
 def _aggregate(reading: Reading) -> Aggregate | None:
@@ -451,20 +451,20 @@ def _aggregate(reading: Reading) -> Aggregate | None:
 
 def _counted_ends(reading: Reading) -> list[Phrase]:
     """Return "the first 5" of a question that counts: a count is over all lines."""
-    return [piece for piece in reading.of("first", "last") if _count([piece]) > 1 and reading.has("count")]
+    return [phrase for phrase in reading.of("first", "last") if _count([phrase]) > 1 and reading.has("count")]
 
 
-def _counts_lines(piece: Phrase) -> bool:
-    text = piece.match.string
-    often = piece.text.lower().endswith(("often", "frequently"))
-    return bool(often or _LINES_FOLLOW.match(text, piece.end)) and not _ASKS_ELSE.search(text[: piece.start])
+def _counts_lines(phrase: Phrase) -> bool:
+    text = phrase.match.string
+    often = phrase.text.lower().endswith(("often", "frequently"))
+    return bool(often or _LINES_FOLLOW.match(text, phrase.end)) and not _ASKS_ELSE.search(text[: phrase.start])
 
 
-def _says_or(reading: Reading, pieces: Sequence[Phrase]) -> bool:
+def _says_or(reading: Reading, phrases: Sequence[Phrase]) -> bool:
     """Return True if names, or words, are only joined by commas and a last "or"."""
-    texts = [reading.text[one.end : other.start].strip() for one, other in pairwise(pieces)]
+    texts = [reading.text[one.end : other.start].strip() for one, other in pairwise(phrases)]
     joins = [text.lower() for text in texts] or [""]
-    joins += [piece.text.lower() for piece in pieces if piece.text.lower() == "or"]
+    joins += [phrase.text.lower() for phrase in phrases if phrase.text.lower() == "or"]
     return any(_OR.fullmatch(text) for text in joins)
 
 
@@ -479,14 +479,14 @@ def _other_groups(text: str) -> Iterator[str]:
 def _words(reading: Reading, unread: Sequence[Phrase], file_words: frozenset[str]) -> Iterator[str]:
     """Yield the `unread` words of a question, without words that only ask."""
     begins = reading.of("began", "stopped")
-    if any(piece.text.lower().startswith("how") for piece in begins):
+    if any(phrase.text.lower().startswith("how") for phrase in begins):
         return  # the whole file is meant
-    for piece in unread:
-        if piece.kind in {"word", "file", "idiom", "levels", "time"}:
-            for run in piece.text.split():
+    for phrase in unread:
+        if phrase.kind in {"word", "file", "idiom", "levels", "time"}:
+            for run in phrase.text.split():
                 word = run.strip(".,:;!?-/@$#+~%")
                 known = word.casefold() in STOP_WORDS | file_words or asks(word) or (begins and _VERBS.fullmatch(word))
-                if len(word) > 1 and (not known or _LOGGED_IN.match(reading.text, piece.start)):
+                if len(word) > 1 and (not known or _LOGGED_IN.match(reading.text, phrase.start)):
                     yield word
 
 
@@ -494,12 +494,12 @@ def _ignored(reading: Reading, unread: Sequence[Phrase], file_words: frozenset[s
     """Yield the words that `_words` leaves out, though lines are not what they count: the users of "how many users",
     the files of "how many files".
     """
-    for piece in reading.of("count"):
-        counted = _COUNTED.match(reading.text, piece.end)
+    for phrase in reading.of("count"):
+        counted = _COUNTED.match(reading.text, phrase.end)
         if counted and _FILES.fullmatch(counted[1]):
             yield counted[1]
-    for piece in unread:
-        if piece.kind == "word" and piece.text.casefold() not in STOP_WORDS | file_words:
-            word = piece.text.strip(".,:;!?-/@$#+~%")
+    for phrase in unread:
+        if phrase.kind == "word" and phrase.text.casefold() not in STOP_WORDS | file_words:
+            word = phrase.text.strip(".,:;!?-/@$#+~%")
             if names_thing(word):
                 yield word

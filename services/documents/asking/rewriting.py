@@ -119,7 +119,7 @@ def _is_only_a_fact(asked: _FollowUp) -> bool:
     """Return True if a question is only a file, line, time or level: "and in worker.log?", "at 10:03?"."""
     if not asked.facts or asked.plan.aggregate or asked.plan.position:
         return False
-    names = _names(piece for piece in asked.reading.pieces if piece.kind not in asked.facts)
+    names = _names(phrase for phrase in asked.reading.phrases if phrase.kind not in asked.facts)
     rest = asked.reading.without(asked.facts)
     return not names and not _ASKS.search(rest) and _FollowUp(rest).is_about_it
 
@@ -196,11 +196,11 @@ async def _ask_rewriter(question: str, turns: tuple[tuple[str, str], ...], rewri
 
 
 def _exact_parts(text: str) -> list[str]:
-    return [name.text for name in _names(grammar.read(text).pieces) if not name.forms] + _NUMBER.findall(text)
+    return [name.text for name in _names(grammar.read(text).phrases) if not name.forms] + _NUMBER.findall(text)
 
 
-def _names(pieces: Iterable[Phrase]) -> list[NameMention]:
-    return [name for piece in pieces if (name := read_mention(piece))]
+def _names(phrases: Iterable[Phrase]) -> list[NameMention]:
+    return [name for phrase in phrases if (name := read_mention(phrase))]
 
 
 def with_citations(context: ConversationContext | None, documents: Sequence[Document]) -> ConversationContext | None:

@@ -255,11 +255,11 @@ async def test_the_grammar_is_compiled_off_the_event_loop(monkeypatch: pytest.Mo
     loop_thread, compiling = threading.get_ident(), list[int]()
 
     @cache
-    def any_piece() -> re.Pattern[str]:
+    def any_phrase() -> re.Pattern[str]:
         compiling.append(threading.get_ident())
         return re.compile(r"(?P<word>\w+)")
 
-    monkeypatch.setattr(grammar, "_any_piece", any_piece)
+    monkeypatch.setattr(grammar, "_any_phrase", any_phrase)
     assert (await resolve("What was logged?", None, None)).query == "What was logged?"
     assert len(compiling) == 1
     assert loop_thread not in compiling
