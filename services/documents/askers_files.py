@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -30,15 +29,15 @@ def names_for(documents: Sequence[Document], asker_id: int | None = None) -> Map
         return next((each for each in posters if newest.get((doc.filename, each)) == doc.doc_id), posters[0])
 
     searchable = [(doc, owner(doc)) for doc in documents if doc.state.searchable]
-    owners: defaultdict[str, dict[int | None, None]] = defaultdict(dict)
+    first_owners: dict[str, int | None] = {}
     for doc, person in sorted(searchable, key=lambda pair: pair[1] != asker_id):
-        owners[_folded(doc.filename)][person] = None
+        first_owners.setdefault(_folded(doc.filename), person)
     taken = {_folded(doc.filename) for doc, _ in searchable}
     names = {doc.doc_id: doc.filename for doc in documents}
     given = dict[tuple[str, int | None], str]()
     for doc, person in searchable:
         if (doc.filename, person) not in given:
-            is_first = next(iter(owners[_folded(doc.filename)])) == person
+            is_first = first_owners[_folded(doc.filename)] == person
             given[doc.filename, person] = doc.filename if is_first else _numbered(doc.filename, taken)
         names[doc.doc_id] = given[doc.filename, person]
         taken.add(_folded(names[doc.doc_id]))

@@ -290,7 +290,7 @@ class Toolset:
         """Return the files and runbooks that may stand in the answer: the collection of each, and its id there."""
         found = set[tuple[str, str]]()
         for name, result in self._found:
-            config = self._tools[CASE if name == QUERY_FILE else name].config
+            config = self._config_of(name)
             if config.published is None and result.citations:
                 collection = config.get_collection_name(config.scope_of(self._context))
                 found.update((collection, each.doc_id) for each in result.citations)
@@ -299,8 +299,11 @@ class Toolset:
     @property
     def may_be_shown(self) -> bool:
         """False if the owner of a runbook that was found has made it private since, and others read the answer."""
-        configs = [self._tools[CASE if name == QUERY_FILE else name].config for name, _ in self._found]
-        return all(config.admits(self._context) for config in configs)
+        return all(self._config_of(name).admits(self._context) for name, _ in self._found)
+
+    def _config_of(self, name: str) -> KBConfig:
+        """Return the library that a tool searches."""
+        return self._tools[CASE if name == QUERY_FILE else name].config
 
     @property
     def has_found(self) -> bool:
@@ -325,8 +328,8 @@ class Toolset:
             return not citations or any(each.startswith(source) for each in citations)
 
         runbooks = [each for name, result in self._found if name == USER for each in result.sources]
-        lines = [RUNBOOK_NOTICE.format(self._context.asker_id)] if self.is_read_by_others else []
-        lines = lines if any(map(is_cited, runbooks)) else []
+        needs_notice = self.is_read_by_others and any(map(is_cited, runbooks))
+        lines = [RUNBOOK_NOTICE.format(self._context.asker_id)] if needs_notice else []
         posters = {name: user_id for _, result in self._found for name, user_id in result.posters.items()}
         lines += [
             FILE_NOTICE.format(display_name(name).replace("`", "'"), user_id)
