@@ -35,12 +35,11 @@ class Lookup:
     is_team: Callable[[int, int | None], Awaitable[bool]]  # by the ids of a person and a server
     ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read
     team_name: str = ""
-    offers_runbooks: bool = True
 
     def without_runbooks(self) -> Lookup:
         """Return a copy whose tools search no runbooks."""
         tools = {name: tool for name, tool in self.tools.items() if name != USER}
-        return replace(self, tools=tools, offers_runbooks=False)
+        return replace(self, tools=tools)
 
     def with_search(self, search: LibrarySearch) -> Lookup:
         """Return a copy whose tools for published text use `search`."""
@@ -109,7 +108,7 @@ class Lookup:
         return Toolset(self.tools, context, files, wait=wait)
 
     def _may_read_runbooks(self, asker_id: int, *, public: bool) -> bool:
-        has_some = self.offers_runbooks and self.runbooks.has_any(asker_id)
+        has_some = USER in self.tools and self.runbooks.has_any(asker_id)
         return has_some and (not public or self.runbooks.shown_in_threads(asker_id))
 
     def _runbooks_of(self, asker_id: int, *, public: bool) -> list[str]:
