@@ -119,6 +119,7 @@ KEPT = frozenset(
 )
 """Functions that compile what a module keeps, or what is found by a call of them."""
 MADE_FROM = {
+    "assembly.data_folder.marker_pattern": "the characters of a marker, with bounded repeats between them",
     "services.documents.asking.names._pattern": QUESTION,
     "services.documents.asking.query_lines.values_of": "repeats of at most 200 characters",
     "services.documents.asking.rewriting.find_citations": "names of files, without repeats",
