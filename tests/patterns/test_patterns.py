@@ -115,6 +115,7 @@ KEPT = frozenset(
         "services.documents.asking.times._one_moment",
         "services.documents.asking.times._period",
         "services.documents.reading.times._format",
+        "services.search.languages._too_many_marks",
     }
 )
 """Functions that compile what a module keeps, or what is found by a call of them."""
