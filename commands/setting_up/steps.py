@@ -189,8 +189,8 @@ def chosen_roles(text: str, servers: Sequence[Server]) -> list[int]:
     listed = [role for server in servers for role in server.roles]
     ids: list[int] = []
     for word in _words(text):
-        if word.isascii() and word.isdigit() and int(word[:21]) <= len(listed):
-            ids.append(listed[int(word) - 1].id if int(word) else 0)
+        if word.isascii() and word.isdigit() and 0 < int(word[:21]) <= len(listed):
+            ids.append(listed[int(word) - 1].id)
             continue
         named = [role.id for role in listed if role.name.casefold() == word.removeprefix("@").casefold()]
         if len(named) > 1:
@@ -347,7 +347,7 @@ def _saved_key(base_url: str, saved: Mapping[str, Any]) -> str:
     return saved.get("api_key", NONE) if mine else NONE
 
 
-def _try_model(own: OperatorFiles, base_url: str, key: str, model: str, method: str | None = None) -> LLMSettings:
+def _model_settings(own: OperatorFiles, base_url: str, key: str, model: str, method: str | None = None) -> LLMSettings:
     values = {"base_url": base_url, "api_key": key, "model": model}
     if method is not None:
         values["structured_output_method"] = method
@@ -364,11 +364,11 @@ def _check_address(own: OperatorFiles, text: str, present: LLMSettings | None) -
     text = site_address(text) or text
     # A key belongs to one address, and is sent to no other.
     try:
-        llm = _try_model(own, text, NONE, "model")
+        llm = _model_settings(own, text, NONE, "model")
     except WrongAnswer as error:
         raise refuse_answer(str(error)) from None
     if present is not None and llm.base_url == present.base_url:
-        llm = _try_model(own, text, key, "model")
+        llm = _model_settings(own, text, key, "model")
     trouble = run_async(why_unreachable(endpoint_settings(llm)))
     if trouble is not None and NOT_THIS_KEY not in trouble:
         raise refuse_answer(trouble.removeprefix("LLM model at "))
@@ -376,7 +376,7 @@ def _check_address(own: OperatorFiles, text: str, present: LLMSettings | None) -
 
 
 def _check_key(own: OperatorFiles, base_url: str, text: str) -> str:
-    llm = _try_model(own, base_url, text or NONE, "model")
+    llm = _model_settings(own, base_url, text or NONE, "model")
     trouble = run_async(why_unreachable(endpoint_settings(llm)))
     if trouble is not None:
         raise refuse_answer(trouble.removeprefix("LLM model at "))
@@ -388,9 +388,9 @@ def _check_model_name(own: OperatorFiles, base_url: str, key: str, name: str) ->
     if not name:
         raise WrongAnswer("a name is needed, as the endpoint lists it")
     first: Finding | None = None
-    configured = _try_model(own, base_url, key, name).structured_output_method
+    configured = _model_settings(own, base_url, key, name).structured_output_method
     for method in dict.fromkeys((configured, *METHODS)):
-        llm = _try_model(own, base_url, key, name, method)
+        llm = _model_settings(own, base_url, key, name, method)
         finding = run_async(try_model(own.settings, LLM, llm))
         if finding.verdict is not Verdict.MISSING:
             return llm, finding

@@ -171,6 +171,7 @@ def test_a_server_that_knows_no_function_calls_is_asked_by_a_schema(clone: Clone
         ({"data_dir": "none"}, "data_dir cannot be used: the bot needs a folder for its own files"),
         ({"discord_token": "two words"}, "discord_token cannot be used: it holds blanks"),
         ({"team_roles": [5]}, "team_roles cannot be used: 5 is not the id of a role"),
+        ({"team_roles": [0]}, "team_roles cannot be used: 0 is not the id of a role"),
         (
             {"team_roles": ["Moderators"]},
             "Moderators is a name: names of roles need a token that works",
