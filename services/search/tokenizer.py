@@ -64,8 +64,8 @@ _CONTRACTION = lazy_pattern(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNOREC
 _MAX_TOKEN_CHARS = 200
 """The most characters of a token that are read: longer ones are base64 or minified code."""
 _MAX_CACHED_CHARS = 32
-"""Longer tokens seldom come twice. A message in Chinese may be one token with 2,000 terms: if the cache kept those,
-anybody could fill the memory.
+"""Longer tokens seldom come twice; nor do runs of Chinese, each character of which is a term of its own. If the cache
+kept either, anybody could fill the memory.
 """
 
 # Words that users and documentation write differently: the common form and the others.
@@ -115,7 +115,10 @@ def terms(text: str, language: str = "en") -> list[str]:
         tokens = _TOKEN.findall(_UNSPACED_RUN.sub(r" \g<0> ", text))
     found: list[str] = []
     for token in tokens:
-        found += _terms_of(token, language) if len(token) <= _MAX_CACHED_CHARS else _read_terms(token, language)
+        if len(token) <= _MAX_CACHED_CHARS and (token.isascii() or not _UNSPACED_RUN.match(token)):
+            found += _cached_terms_of(token, language)
+        else:
+            found += _terms_of(token, language)
     return found
 
 
@@ -129,7 +132,7 @@ def stem(word: str, language: str = "en") -> str:
     return sys.intern(folded(stemmed))
 
 
-def _read_terms(token: str, language: str) -> tuple[str, ...]:
+def _terms_of(token: str, language: str) -> tuple[str, ...]:
     if _UNSPACED_RUN.match(token):
         return _pairs(token, language)
     token = token[:_MAX_TOKEN_CHARS]
@@ -145,7 +148,7 @@ def _read_terms(token: str, language: str) -> tuple[str, ...]:
     return (whole, *(part for part in parts if part != whole))
 
 
-_terms_of = lru_cache(maxsize=65_536)(_read_terms)
+_cached_terms_of = lru_cache(maxsize=65_536)(_terms_of)
 
 
 def _pieces(token: str) -> list[str]:
@@ -173,7 +176,7 @@ def _is_term(word: str) -> bool:
 
 
 def _stemmer_of_thread(language: str) -> Callable[[str], str]:
-    """Return this thread's stemmer: threads cannot share one. It has no cache, since `_terms_of` has one."""
+    """Return this thread's stemmer: threads cannot share one. It has no cache, since `_cached_terms_of` has one."""
     made: Callable[[str], str] | None = getattr(_stemmers, language, None)
     if made is None:
         made = cast("Callable[[str], str]", Stemmer.Stemmer(_STEMMERS[language], 0).stemWord)  # pyright: ignore[reportUnknownMemberType] (it has no types)
