@@ -35,7 +35,7 @@ KEPT_KEYS = 10_000
 
 class RateLimit:
     """How often something may happen for one key, such as a person: `most` times in `seconds`. Of more than `KEPT_KEYS`
-    keys, those that were noted first are forgotten.
+    keys, those that were noted first are forgotten. A time that lies `seconds` ahead, of a wrong clock, does not count.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -51,4 +51,4 @@ class RateLimit:
         self._times[key] = (*self._recent(key, at), at)
 
     def _recent(self, key: Hashable, at: float) -> tuple[float, ...]:
-        return tuple(each for each in self._times.get(key, ()) if at - each < self._seconds)
+        return tuple(each for each in self._times.get(key, ()) if abs(at - each) < self._seconds)

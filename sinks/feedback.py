@@ -140,7 +140,8 @@ class Feedback:
 
     async def _escalate(self, post: Post, reaction: Reaction) -> None:
         at, caller = reaction.at, reaction.user_id
-        if at - self._called.get(post.place_id, -CALL_SECONDS) < CALL_SECONDS or self._callers.is_reached(caller, at):
+        called = self._called.get(post.place_id, -CALL_SECONDS)
+        if abs(at - called) < CALL_SECONDS or self._callers.is_reached(caller, at):
             return
         self._called[post.place_id] = at
         self._callers.note(caller, at)

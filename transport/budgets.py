@@ -191,7 +191,7 @@ class SharedBudget:
         key, chain = self._chains_key(user_id), f"{self._process_id}-{next(self._numbers)}"
         while True:
             value, revision = await self._bucket.get(key)
-            begun = {each: at for each, at in _parse_chains(key, value).items() if at > now - HOUR}
+            begun = {each: at for each, at in _parse_chains(key, value).items() if now - HOUR < at <= now + HOUR}
             if chain in begun:  # the answer to the write was lost
                 return True
             if len(begun) >= self._limits.chains_per_user_per_hour:

@@ -33,3 +33,11 @@ def test_a_limit_is_reached_by_what_happened_lately_for_the_same_key() -> None:
     limit.note("one", 10.0)
     assert limit.is_reached("one", 15.0)
     assert not limit.is_reached("one", 16.0)
+
+
+def test_what_was_noted_while_the_clock_was_a_year_ahead_does_not_count_once_it_is_right() -> None:
+    limit = RateLimit(1, 10.0)
+    limit.note("one", 365 * 86_400.0)
+    assert not limit.is_reached("one", 0.0)
+    limit.note("one", 8.0)
+    assert limit.is_reached("one", 0.0), "set back by seconds only"

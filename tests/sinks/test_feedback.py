@@ -227,6 +227,23 @@ async def test_of_one_person_few_calls_for_help_in_an_hour_are_passed_on(tmp_pat
     assert [text[-5:] for _, text, _ in poster.posts[3:]] == ["205>.", "204>."]
 
 
+async def test_calls_for_help_while_the_clock_was_a_year_ahead_keep_none_back_once_it_is_right(tmp_path: Path) -> None:
+    poster, people = HelpChannel(), people_of(frozenset(), frozenset(), None)
+    sink = Feedback(
+        DataFolder(tmp_path),
+        Posts([POST]),
+        people,
+        poster,
+        "🆘",
+        Servers({None: 31}),
+        keeps_votes=False,
+        infers_votes=False,
+    )
+    for at in (365 * 86_400.0, 60.0, 61.0):
+        await sink.handle(Reaction(at, THREAD.id, POST.message_id, ANN.id, "🆘", added=True))
+    assert len(poster.posts) == 2
+
+
 async def test_the_changes_of_one_voter_are_bounded(tmp_path: Path) -> None:
     box = Box(tmp_path)
     for _ in range(MOST_CHANGES):

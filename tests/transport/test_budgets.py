@@ -141,6 +141,14 @@ class Promises:
         assert await first.begin_chain(7, NOW + HOUR + 59) == HOURLY
         assert await first.begin_chain(7, NOW + HOUR + 60) is None
 
+    async def test_chains_of_a_clock_that_was_a_year_ahead_do_not_count_once_it_is_right(
+        self, installation: Installation
+    ) -> None:
+        first, second, _ = await installation.workers(BudgetLimits(1))
+        assert await first.begin_chain(7, NOW + 365 * DAY) is None
+        assert await second.begin_chain(7, NOW) is None
+        assert await first.begin_chain(7, NOW) == HOURLY
+
     async def test_answers_and_tokens_of_all_add_up_exactly(self, installation: Installation) -> None:
         workers = await installation.workers(BudgetLimits(0), Spent(20_780, answers=5, tokens=1000))
 
