@@ -276,6 +276,10 @@ def test_a_deep_tree_that_was_left_there_ends_no_command(tmp_path: Path, steps: 
         ("2026-02-01-bot-1.zip", "2026-02-02-bot-2.zip", False),
         ("staging1-7.zip", "staging2-6.zip", False),
         ("10.0.0.1-20260201.zip", "10.0.0.2-20260201.zip", False),
+        ("bot-2026-02-01.zip", "bot-1.zip", False),
+        ("bot-1770000000.zip", "bot-1.zip", False),
+        ("2026-02-01-1458745245.zip", "2026-02-01-1458745246.zip", False),
+        ("2026-02-01-1458745245.zip", "2026-02-02-1458745245.zip", True),
     ],
 )
 def test_backups_of_a_series_differ_in_the_date_only(one: str, other: str, same: bool) -> None:
