@@ -183,23 +183,32 @@ def use_one_malloc_arena() -> None:
 
 @contextlib.contextmanager
 def terminated_as_interrupted() -> Generator[None]:
-    """Have SIGTERM do what Ctrl-C does, so that a command cleans up either way."""
+    """Have SIGTERM, and SIGHUP of a terminal that is closed, do what Ctrl-C does: a command cleans up either way."""
 
-    def interrupt(_number: int, frame: FrameType | None) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:  # the shell and the system may both send it: the second time, the command cleans up
+            signal.signal(number, signal.SIG_IGN)
         interrupted = signal.getsignal(signal.SIGINT)
         # SIGINT is ignored in background jobs of a shell script, which SIGTERM is still to end.
         (interrupted if callable(interrupted) else signal.default_int_handler)(signal.SIGINT, frame)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in _ending_signals()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ending_signals() -> list[signal.Signals]:
+    """Return the signals that end a program, but for Ctrl-C. `nohup` has SIGHUP ignored, and so it stays."""
+    is_kept_up = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM] if is_kept_up else [signal.SIGTERM, signal.SIGHUP]
 
 
 @contextlib.contextmanager
 def stop_signal() -> Generator[asyncio.Future[None]]:
-    """Yield a future that is done on SIGINT or SIGTERM, which are caught while the block runs."""
+    """Yield a future that is done on SIGINT, SIGTERM or SIGHUP, which are caught while the block runs."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[None] = loop.create_future()
 
@@ -208,7 +217,7 @@ def stop_signal() -> Generator[asyncio.Future[None]]:
             log.info("stopping: work in flight is finished first")
             stopped.set_result(None)
 
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals = (signal.SIGINT, *_ending_signals())
     for number in signals:
         loop.add_signal_handler(number, stop)
     try:

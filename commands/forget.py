@@ -35,7 +35,7 @@ from services.privacy import (
     forget_in_all_servers,
     has_archived_text,
 )
-from services.storage import DataFolder
+from services.storage import DataFolder, drop_left_folders
 from services.telemetry import number_of
 from settings import Settings
 
@@ -46,6 +46,7 @@ OUT_OF_REACH = (
     "what is read of theirs again (a conversation goes on, --import, --replay): /privacy opt-out keeps it out",
     "log files, recordings and LLM recordings outside of the data folder",
     "backups and copies of the data folder, such as those of --backup: delete them, or forget again after a restore",
+    "what killed commands have left in the temporary folder of another user, machine or container (millrace-copies-…)",
     "a server of Chroma that documents.store no longer names",
     "whatever the LLM's provider keeps",
 )
@@ -69,6 +70,7 @@ PROCESSES_SECONDS = 30.0
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--forget`. Returns the exit code."""
+    drop_left_folders()
     return (forget if settings.local else forget_over_nats)(settings, options.forget)
 
 

@@ -8,14 +8,13 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from rich.console import Console
 
 from assembly import Unusable
 from assembly.data_folder import lock_data_folder
-from assembly.running import run_async
+from assembly.running import run_async, terminated_as_interrupted
 from assembly.team import open_team, team_paths
 from clock import rfc3339
 from commands.arguments import DONE, check_data_dir, requires_nats_extra
@@ -24,7 +23,7 @@ from model.permissions import TERMINAL
 from model.words import clean
 from services.knowledge import is_topic_name, topic_name
 from services.redaction import Redactor
-from services.storage import DataFolder
+from services.storage import DataFolder, temporary_folder
 from services.team import (
     REMOVED,
     AuditLog,
@@ -60,8 +59,9 @@ _DAY, _MINUTE = 10, 16
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--kb`. Returns the exit code."""
     out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-    for line in _run_locally(settings, options) if settings.local else _run_over_nats(settings, options):
-        out.print(line)
+    with terminated_as_interrupted():  # so that copies are deleted
+        for line in _run_locally(settings, options) if settings.local else _run_over_nats(settings, options):
+            out.print(line)
     return DONE
 
 
@@ -89,9 +89,9 @@ def _run_over_nats(settings: Settings, options: argparse.Namespace) -> Iterable[
 
     if action in {"remove", "restore"}:
         return [correct(action, *names)]
-    with TemporaryDirectory() as folder:
-        run_async(keepers.copy_archive(settings, Path(folder)))
-        server = settings.with_data_in(Path(folder)).servers[guild_id]
+    with temporary_folder() as folder:
+        run_async(keepers.copy_archive(settings, folder))
+        server = settings.with_data_in(folder).servers[guild_id]
         if action not in {"add", "edit"}:
             return _knowledge_lines(server, options)
         made = _make_lesson(settings, options, _read_lesson(options), open_team(server))

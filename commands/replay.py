@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import sys
-import tempfile
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from commands.arguments import DONE, FAILED
 from commands.progress import explain_interruption
 from reporting.reading import end_of_replay
 from services.discord import DryRunPoster, RecordedAttachments
-from services.storage import DataFolder
+from services.storage import DataFolder, temporary_folder
 from services.telemetry import number_of
 from settings import Settings
 from sinks.results import JsonLines, OrderedOutcomes, ResultCounts
@@ -66,7 +65,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     """Play a recording or export and print the results, on `console` or else on stdout. Returns the exit code."""
     collect_garbage_less_often()
     with ExitStack() as stack:
-        data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
+        data = options.data or stack.enter_context(temporary_folder())
         start = first_time(options.file)
         warn_if_repeated(data, start)
         settings = stack.enter_context(temporary_index(settings))

@@ -28,7 +28,6 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from nats.errors import TimeoutError as NatsTimeout
@@ -48,7 +47,7 @@ from services.conversations import (
 )
 from services.documents import CLOSED, GONE, SHOWN, read_tombstones, render_tombstones
 from services.llm import read_spent, read_token_days, render_spent, render_token_days, summed_token_days
-from services.storage import DataFolder, Record, files, json_state, read_text
+from services.storage import DataFolder, Record, files, json_state, read_text, temporary_folder
 from services.storage.backups import DamagedDatabase, writing
 from transport import budgets, folder_log
 from transport.address import ServersUnusable
@@ -464,8 +463,8 @@ def collections_in(folder: DataFolder) -> Sequence[str]:
 
 
 def _pack(path: Path) -> bytes:
-    with TemporaryDirectory() as scratch:
-        copy = Path(scratch, path.name)
+    with temporary_folder() as scratch:
+        copy = scratch / path.name
         try:
             writing.copy_database(path, copy)  # including its write-ahead log
         except DamagedDatabase as error:
@@ -543,8 +542,8 @@ async def adopt(
         raise ServersUnusable(
             f"--adopt: {', '.join(sorted(members))} is at work with these servers; stop all processes first"
         )
-    with TemporaryDirectory() as scratch:
-        parts = await asyncio.to_thread(_split_state, installation.folder, layout, Path(scratch))
+    with temporary_folder() as scratch:
+        parts = await asyncio.to_thread(_split_state, installation.folder, layout, scratch)
         logs = {name: FencedLog(streams, name) for name in layout.scopes()}
         publishers = {
             name: installation.publisher(fenced)
@@ -620,8 +619,8 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
 async def _build(streams: JetStreamContext, layout: Layout, building: Path, moved: MigrationProgress) -> None:
     folder = DataFolder(building)
     write_origin(building, await read_log_origin(streams, layout))  # first: later changes may not be in the folder
-    with TemporaryDirectory() as scratch:
-        parts = [Path(scratch, scope_of(number)) for number in range(layout.partitions)]
+    with temporary_folder() as scratch:
+        parts = [scratch / scope_of(number) for number in range(layout.partitions)]
         moved.paths.update(await restore_all_scopes(streams, building, parts))
         await download_people(streams, folder, [DataFolder(part) for part in parts])
     await download_budgets(streams, folder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -16,7 +15,6 @@ from contextlib import (
     suppress,
 )
 from importlib.util import find_spec
-from pathlib import Path
 
 from assembly import Unusable
 from assembly.answering import addresses_of, conversation_of, library_of, open_answering, open_embedder, open_llm
@@ -28,7 +26,7 @@ from commands.mcp_server.tools import NO_INDEX, FileTools, KnowledgeTools, Quest
 from services.documents.tools import ToolModel, build
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
 from services.redaction import Redactor
-from services.storage import DataFolder
+from services.storage import DataFolder, temporary_folder
 from services.telemetry import raise_descriptor_limit
 from settings import McpSettings, Settings
 
@@ -67,8 +65,8 @@ def _place_of_copies(settings: Settings) -> Generator[Settings]:
     if settings.local:
         yield settings
         return
-    with tempfile.TemporaryDirectory(prefix="millrace-mcp-") as folder:
-        yield settings.with_data_in(Path(folder))
+    with temporary_folder() as folder:
+        yield settings.with_data_in(folder)
 
 
 def _knowledge_followed(settings: Settings) -> AbstractAsyncContextManager[None]:
@@ -153,9 +151,9 @@ async def _file_tools(
     if chosen.synthesis_llm is not None:
         llm = chosen.synthesis_llm
         asker = await enter(open_llm(settings, llm))
-    copies = stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-mcp-"))
+    copies = stack.enter_context(temporary_folder())
     folder = DataFolder(settings.app.data_dir)
-    store = store_of(folder, chosen.store, read_only_with=Path(copies))
+    store = store_of(folder, chosen.store, read_only_with=copies)
     stack.push_async_callback(store.close)
     by_name = build(
         store=store,

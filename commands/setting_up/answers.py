@@ -383,13 +383,13 @@ def read_text(path: Path) -> str:
 
 @contextlib.contextmanager
 def delay_signals() -> Generator[None]:
-    """Delay Ctrl-C and SIGTERM until the block is done, because several files belong together."""
+    """Delay Ctrl-C, SIGTERM and SIGHUP until the block is done, because several files belong together."""
     received: list[int] = []
 
     def remember(number: int, _frame: FrameType | None) -> None:
         received.append(number)
 
-    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

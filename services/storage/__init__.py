@@ -21,3 +21,4 @@ from services.storage.json_state import (
     render_object,
     replace_strings,
 )
+from services.storage.temporary import drop_left_folders, temporary_folder

@@ -45,6 +45,17 @@ def test_the_operator_reads_what_was_touched_and_what_is_out_of_reach(
     assert "Nothing of theirs was found." in capsys.readouterr().out
 
 
+def test_copies_that_a_killed_command_has_left_are_deleted(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 49."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    files.replace(tmp_path / "millrace-copies-a1b2" / "team-knowledge" / "raw" / "2026-W05.txt", b"User: words")
+    (tmp_path / "data").mkdir(exist_ok=True)
+    assert app.main(["--config", str(config), "--forget", "1"]) == 0
+    assert not (tmp_path / "millrace-copies-a1b2").exists()
+
+
 ASKED = "Can zebras be printed on a lantern?"
 
 
