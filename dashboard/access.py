@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
-
-from yarl import URL
 
 from model.permissions import OWNER, Operator
 
@@ -129,11 +128,15 @@ def is_same_origin(headers: Mapping[str, str]) -> bool:
         return False
 
 
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+"""A name as browsers send it, in ASCII, or an address, and perhaps a port. Parsers of URLs decode other names as well,
+and take a second for a long one.
+"""
+
+
 def _name_of(host: str) -> str:
-    try:
-        return (URL(f"http://{host}").host or "").lower()
-    except ValueError:
-        return ""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found[1].strip("[]").lower()
 
 
 def _digest(text: str) -> bytes:

@@ -46,6 +46,12 @@ def test_with_a_token_every_name_is_but_there_must_be_one(visitors: AccessContro
     assert not visitors.is_allowed_host("")
 
 
+@pytest.mark.parametrize("host", ["bücher.example", "水" * 2_700, "xn--" + "a" * 8_000, "a" * 254, "a b", "a/b", "b@a"])
+def test_a_name_that_no_browser_sends_is_refused_before_it_is_decoded(visitors: AccessControl, host: str) -> None:
+    """Decoding a long one takes a second, in which nobody is answered."""
+    assert not visitors.is_allowed_host(host)
+
+
 def test_a_session_ends_when_it_is_left_and_by_itself(visitors: AccessControl, at: list[float]) -> None:
     one, other = visitors.begin_session(OWNER), visitors.begin_session(OWNER)
     assert visitors.session_of(one) == one
