@@ -251,12 +251,10 @@ async def _log_in(request: web.Request, access: AccessControl) -> web.StreamResp
 
 def _own_page(path: str) -> str:
     """Return the path of a page of this dashboard with its query; `/` for anything else, such as another server's."""
-    try:
-        wanted = URL(path)
-    except ValueError:
+    # First of all, as the name of a server takes seconds to parse if it is long.
+    if not path.startswith("/") or path.startswith("//") or len(path) > LONGEST_PATH:
         return "/"
-    strange = wanted.absolute or not path.startswith("/") or path.startswith("//") or not path.isprintable()
-    return "/" if strange or "\\" in path or len(path) > LONGEST_PATH else str(wanted)
+    return "/" if "\\" in path or not path.isprintable() else str(URL(path))
 
 
 LONGEST_PATH = 2_000

@@ -13,7 +13,9 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 from aiohttp import web
+from yarl import URL
 
+from dashboard import serving
 from services.telemetry.connections import Connections
 from services.telemetry.exporter import serve_metrics
 from tests.dashboard.made import Box, served
@@ -154,6 +156,25 @@ async def test_a_stream_of_events_ends_with_its_session() -> None:
                     pass
         async with client.get("/events") as refused:
             assert refused.status == 401
+
+
+@pytest.mark.real_time
+async def test_only_paths_are_parsed_of_where_one_wants_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of a server in 64 kB takes half a minute, in which nobody is answered."""
+    parsed, server = list[str](), f"//{'水' * 2_000}"
+
+    def parse(url: str) -> URL:
+        parsed.append(url)
+        return URL(url)
+
+    monkeypatch.setattr(serving, "URL", parse)
+    async with served(Box(token=TOKEN)) as client:
+        async with client.get("/login", params={"to": server[:500]}) as response:
+            assert response.status == 200
+        for to in (server, "/gaps"):
+            async with client.post("/login", data={"token": "a guess", "to": to}) as response:
+                assert response.status == 401
+    assert parsed == ["/gaps"]
 
 
 @pytest.mark.real_time
