@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
@@ -87,7 +88,10 @@ Handler = Callable[[web.Request, AdmittedRequest], Awaitable[web.StreamResponse]
 log = logging.getLogger(__name__)
 
 BEARER = "Bearer "
-FORM_TYPE = "application/x-www-form-urlencoded"
+_FORM_TYPE = re.compile(r"application/x-www-form-urlencoded(?: ?; ?charset=\"?utf-8\"?)?", re.IGNORECASE)
+"""The type of a form, as browsers and programs send it. It is compared as it is: aiohttp takes most of a second to
+parse a long one, and decodes by whatever Python calls a charset.
+"""
 
 
 def add_pages(
@@ -266,7 +270,8 @@ class UnreadableForm(Exception):
 
 async def _form(request: web.Request) -> Mapping[str, object]:
     """Return the fields of the form in a request. Raises UnreadableForm."""
-    if request.content_type != FORM_TYPE or "Content-Encoding" in request.headers:  # nothing is decompressed
+    type_given = request.headers.get("Content-Type", "")
+    if not _FORM_TYPE.fullmatch(type_given) or "Content-Encoding" in request.headers:  # nothing is decompressed
         raise UnreadableForm
     try:
         form = await request.post()
