@@ -10,10 +10,10 @@ import socket
 import ssl
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from functools import partial
+from typing import Any, TypeVar, cast
 
 # Why a server was not reached
 
@@ -74,6 +74,8 @@ MINUTE = 60.0
 HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
 """Exceptions of these libraries are about input of a client."""
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
 
 
@@ -130,9 +132,33 @@ def limit_log_lines(*loggers: str) -> None:
 
 
 @dataclass(slots=True)
+class _Timed(Awaitable[T]):
+    """Awaits `work`, and adds up the processor time of its steps, in `seconds`."""
+
+    work: Awaitable[T]
+    seconds: float = 0.0
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        steps = self.work.__await__()
+        step = partial(steps.send, None)
+        while True:
+            began = time.thread_time()
+            try:
+                waited_for = step()
+            except StopIteration as done:
+                return done.value
+            finally:
+                self.seconds += time.thread_time() - began
+            try:
+                step = partial(steps.send, (yield waited_for))
+            except BaseException as error:  # noqa: BLE001 (it is the work's, such as its cancellation)
+                step = partial(steps.throw, error)
+
+
+@dataclass(slots=True)
 class LoopShare:
-    """Limits requests to `LOOP_SHARE` of the event loop's time, however many arrive: `turn` delays the next one while
-    earlier ones have taken more. `pace`: as in `Connections`.
+    """Limits requests to `LOOP_SHARE` of the event loop's time, however many arrive: `wait` delays the next one while
+    earlier ones have taken more, as `counted` says. `pace`: as in `Connections`.
     """
 
     pace: float = 1.0
@@ -140,21 +166,27 @@ class LoopShare:
     _at: float = field(default=0.0, init=False)
     _waiting: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[None]:
-        """Wait for a turn, and count the processor time of the block. Blocks may overlap."""
+    async def wait(self, is_gone: Callable[[], bool]) -> bool:
+        """Wait for a turn. Returns False if `is_gone`: nobody waits for the answer any more, and nobody waits for such
+        a request to have its turn.
+        """
         async with self._waiting:
             self._refill()
-            if self._credit < 0:
+            if self._credit < 0 and not is_gone():
                 await asyncio.sleep(-self._credit / LOOP_SHARE * self.pace)
                 self._refill()
+            if is_gone():
+                return False
             self._credit -= REQUEST_SECONDS
-        began = time.thread_time()
+            return True
+
+    async def counted(self, work: Awaitable[T]) -> T:
+        """Do the work of a request, and count its processor time: not that of others while it waits for something."""
+        timed = _Timed(work)
         try:
-            yield
+            return await timed
         finally:
-            # The time in which a block waits for something else is that of other blocks.
-            self._credit -= min(time.thread_time() - began, MOST_REQUEST_SECONDS)
+            self._credit -= min(timed.seconds, MOST_REQUEST_SECONDS)
 
     def _refill(self) -> None:
         at = asyncio.get_running_loop().time()

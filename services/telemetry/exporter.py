@@ -193,12 +193,15 @@ async def serve_metrics(
     async def limited(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        if "Transfer-Encoding" in request.headers:  # no browser cuts a form into chunks, of which each byte may be one
+            return web.Response(text="Send it with a Content-Length.\n", status=411)
         if request.can_read_body:  # its body may never end; a handler that reads it calls `on_request_read`
             connections.on_request(peer_of(request))
         else:
             connections.on_request_read(peer_of(request))
-        async with loop_share.turn():
-            answer = await handler(request)
+        if not await loop_share.wait(lambda: request.transport is None):
+            return web.Response()  # to nobody
+        answer = await loop_share.counted(handler(request))
         connections.on_request_read(peer_of(request))
         return answer
 

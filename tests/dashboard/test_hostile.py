@@ -99,7 +99,7 @@ async def test_each_has_a_plain_answer(token: str, caplog: pytest.LogCaptureFixt
     async with listening(Box(token=token)) as port:
         for sent in (*(post(head, body) for head, body in BODIES), *UNPARSABLE):
             said = await answer(port, sent)
-            assert not said or said.split()[1] in b"200 303 400 401 403 404 413 421".split(), (sent[:200], said)
+            assert not said or said.split()[1] in b"200 303 400 401 403 404 411 413 421".split(), (sent[:200], said)
         async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/healthz") as response:
             assert await response.text() == "ok\n"
     assert not [record for record in caplog.records if record.exc_info or "\n" in record.getMessage()]
@@ -128,6 +128,19 @@ async def test_nothing_that_is_sent_is_decompressed() -> None:
                 assert response.status == 400
             async with client.post("/-/echo", data=body, headers=headers) as response:
                 assert await response.read() == body
+
+
+@pytest.mark.real_time
+async def test_a_form_in_chunks_is_refused_before_it_comes() -> None:
+    """Each byte may be a chunk: 64 kB take a hundred times as much memory and time."""
+    head = b"POST /login HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+    async with listening(Box(token=TOKEN)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head + FORM.encode() + b"\r\n\r\n" + b"1\r\na\r\n" * 20)
+        async with asyncio.timeout(5):
+            assert b" 411 " in await reader.readline()
+            await reader.read()  # to its end, which comes though the form does not
+        writer.close()
 
 
 @pytest.mark.real_time
