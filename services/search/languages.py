@@ -160,10 +160,14 @@ def normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     return text if text.isascii() else unicodedata.normalize(form, _too_many_marks().sub(r"\1", text))
 
 
+_BECOME_MARKS = "\u0f73\u0f75\u0f81\uff9e\uff9f"
+"""The characters that are no combining marks, but whose normal forms consist of some."""
+
+
 @cache
 def _too_many_marks() -> re.Pattern[str]:
     codes = [code for code in range(0x300, 0x1F000) if unicodedata.combining(chr(code))]
-    marks = "".join(f"\\U{code:08x}" for code in codes)
+    marks = "".join(f"\\U{code:08x}" for code in codes) + _BECOME_MARKS
     return re.compile(f"([{marks}]{{30}})[{marks}]+")
 
 

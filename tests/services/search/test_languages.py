@@ -59,6 +59,14 @@ def test_texts_with_usual_marks_are_normalised_as_unicode_has_it() -> None:
         assert normalised("NFKD", text) == unicodedata.normalize("NFKD", text)
 
 
+def test_marks_count_as_such_also_where_they_only_become_some() -> None:
+    becoming = [
+        each for each in map(chr, range(0x110000)) if unicodedata.combining(unicodedata.normalize("NFKD", each)[0])
+    ]
+    assert "\uff9e" in becoming
+    assert all(len(normalised("NFKD", f"a{each * 1_000}z")) < 100 for each in becoming)
+
+
 def test_of_endless_marks_only_the_first_are_kept() -> None:
     """Sorting them takes quadratic time: a heading of a million stops the process for twenty minutes."""
     marks = "\u0345\u0315\u0301\u0323\u0334" * 200_000
