@@ -73,6 +73,8 @@ LINES_A_MINUTE = 20
 MINUTE = 60.0
 HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
 """Exceptions of these libraries are about input of a client."""
+BEFORE_HANDLERS = "coro=<RequestHandler.start()"
+"""So asyncio names the task of aiohttp that ends with what it could not read; errors of handlers do not end it."""
 
 T = TypeVar("T")
 
@@ -114,10 +116,10 @@ class LogLineLimit(logging.Filter):
         self._count += 1
         if self._count > LINES_A_MINUTE:
             return False
-        error = record.exc_info[1] if record.exc_info else None
-        of_client = isinstance(error, ConnectionError) or type(error).__module__.partition(".")[0] in HTTP_LIBRARIES
-        if error is not None and of_client:
-            record.msg, record.args = "%s: %s", (record.getMessage(), type(error).__name__)
+        error, message = record.exc_info[1] if record.exc_info else None, record.getMessage()
+        of_library = type(error).__module__.partition(".")[0] in HTTP_LIBRARIES or BEFORE_HANDLERS in message
+        if error is not None and (of_library or isinstance(error, ConnectionError)):
+            record.msg, record.args = "%s: %s", (message.partition("\n")[0], type(error).__name__)
             record.exc_info = record.exc_text = None
         if left_out:
             record.msg, record.args = "%s (before it, %d lines were left out)", (record.getMessage(), left_out)
