@@ -23,6 +23,8 @@ FREE_TRIES = 5
 MAX_WAIT_SECONDS = 300.0
 MAX_ADDRESSES = 2_000
 """The most addresses whose wrong tokens are remembered."""
+FORWARDED = frozenset({"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"})
+"""Headers of proxies."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -53,10 +55,14 @@ class AccessControl:
     _sessions: dict[str, tuple[float, Operator]] = field(default_factory=dict[str, tuple[float, Operator]], repr=False)
     _tries: OrderedDict[str, _Tries] = field(default_factory=OrderedDict[str, _Tries], repr=False)
 
-    def is_allowed_host(self, host: str) -> bool:
-        """Return True if a `Host` header names this server; this prevents DNS rebinding."""
-        name = _name_of(host)
-        return bool(name) and (bool(self.operators) or name in LOOPBACK or name in self.host_names)
+    def is_allowed_host(self, headers: Mapping[str, str]) -> bool:
+        """Return True if the `Host` header names this server; this prevents DNS rebinding. Without tokens, what a proxy
+        passes on from elsewhere is not allowed.
+        """
+        name = _name_of(headers.get("Host", ""))
+        if self.operators or not name:
+            return bool(name)
+        return (name in LOOPBACK or name in self.host_names) and not any(each in headers for each in FORWARDED)
 
     def operator_in(self, session: str) -> Operator | None:
         """Return whose session it is; None: it is not valid any more. Without tokens everybody may do everything."""

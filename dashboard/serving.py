@@ -163,8 +163,11 @@ def _check_host(
     """Wrap a handler so that it answers only requests with an allowed `Host`."""
 
     async def with_host_checked(request: web.Request) -> web.StreamResponse:
-        if not access.is_allowed_host(request.headers.get("Host", "")):
-            text = "This is not the name of this server. Open it as http://127.0.0.1 or http://localhost.\n"
+        if not access.is_allowed_host(request.headers):
+            text = (
+                "This is not the name of this server. Open it as http://127.0.0.1 or http://localhost; "
+                "behind a proxy it needs dashboard.token.\n"
+            )
             return web.Response(text=text, status=421, headers=HEADERS)
         try:
             return await handler(request)

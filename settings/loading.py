@@ -443,6 +443,10 @@ def apply_variables(draft: ConfigDraft, variables: Iterable[Variable]) -> list[P
         elif each.path in names:
             text = f"{dotted(each.path)} is set twice, in names that differ only in case; keep one of the two"
             problems.append(Problem(each.origin, dotted(each.path), text))
+        elif key.secret and not each.text.strip() and value_at(draft.values, each.path):
+            # Compose and systemd make this of a variable that is not set: without its token, the dashboard is open.
+            text = f"it is empty, and {draft.where(each.path)} has a value: unset one of the two"
+            problems.append(Problem(each.origin, dotted(each.path), text))
         else:
             names[each.path] = each.name
             draft.put(each.path, _parse_variable(key, each.text), each.origin)

@@ -29,7 +29,7 @@ W = TypeVar("W", bound="Wire")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-Snowflake = Annotated[int, Field(ge=0, lt=2**64)]  # a 64-bit id, as a string or as a number
+Snowflake = Annotated[int, Field(ge=0, lt=2**63)]  # as a string or as a number; SQLite holds no more, until 2084
 
 
 class OddPayload(ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from multidict import CIMultiDict
 
 from dashboard import access
 from dashboard.access import FREE_TRIES, MAX_WAIT_SECONDS, SESSION_SECONDS, AccessControl, is_same_origin
@@ -38,18 +39,18 @@ def visitors(at: list[float]) -> AccessControl:
     ],
 )
 def test_without_a_token_only_its_own_names_are_meant(host: str, meant: bool) -> None:
-    assert AccessControl({}, frozenset({"bots.internal"}), lambda: 0.0).is_allowed_host(host) is meant
+    assert AccessControl({}, frozenset({"bots.internal"}), lambda: 0.0).is_allowed_host({"Host": host}) is meant
 
 
 def test_with_a_token_every_name_is_but_there_must_be_one(visitors: AccessControl) -> None:
-    assert visitors.is_allowed_host("bot.example.org")
-    assert not visitors.is_allowed_host("")
+    assert visitors.is_allowed_host({"Host": "bot.example.org", "Via": "1.1 proxy"})
+    assert not visitors.is_allowed_host({})
 
 
 @pytest.mark.parametrize("host", ["bücher.example", "水" * 2_700, "xn--" + "a" * 8_000, "a" * 254, "a b", "a/b", "b@a"])
 def test_a_name_that_no_browser_sends_is_refused_before_it_is_decoded(visitors: AccessControl, host: str) -> None:
     """Decoding a long one takes a second, in which nobody is answered."""
-    assert not visitors.is_allowed_host(host)
+    assert not visitors.is_allowed_host({"Host": host})
 
 
 def test_a_session_ends_when_it_is_left_and_by_itself(visitors: AccessControl, at: list[float]) -> None:
@@ -162,3 +163,12 @@ def test_secrets_are_not_in_what_it_prints() -> None:
 )
 def test_a_form_of_another_page_is_recognised(headers: dict[str, str], own: bool) -> None:
     assert is_same_origin(headers) is own
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "x-real-ip", "Via", "Forwarded"])
+def test_without_a_token_what_a_proxy_passes_on_is_refused(header: str) -> None:
+    """Else everybody who reaches the proxy would be the owner: to the bot, such requests come from this machine."""
+    headers = CIMultiDict({"Host": "127.0.0.1:9090", header: "8.8.8.8"})
+    assert not AccessControl({}, frozenset(), lambda: 0.0).is_allowed_host(headers)
+    del headers[header]
+    assert AccessControl({}, frozenset(), lambda: 0.0).is_allowed_host(headers)

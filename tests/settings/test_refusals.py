@@ -265,6 +265,13 @@ def test_two_variables_that_differ_in_case_only_are_refused(refused: Failure) ->
     assert "app.dry_run is set twice" in line
 
 
+@pytest.mark.parametrize("text", ["", "  "])
+def test_an_empty_variable_takes_no_secret_away(refused: Failure, text: str) -> None:
+    """Compose and systemd make it of a variable that is not set; without its token the dashboard would be open."""
+    line = refused("dashboard:\n  token: 0123456789abcdef", environ={"APP__DASHBOARD__TOKEN": text})
+    assert line.startswith("environment variable APP__DASHBOARD__TOKEN: it is empty, and config.yaml:2 has a value")
+
+
 def test_a_key_that_stands_twice_is_refused_with_both_lines(refused: Failure) -> None:
     assert refused("discord:\n  token: a\n  reply_mode: all\n  token: b\n") == (
         "config.yaml:4: discord.token stands here again, after line 2; keep one of the two"

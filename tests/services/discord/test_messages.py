@@ -140,7 +140,7 @@ def test_an_odd_quoted_message_does_not_spoil_the_reply() -> None:
         ({"id": "my secret"}, "Message: id: int_parsing"),
         ({"id": None}, "Message: id: int_type"),
         ({"id": "-4"}, "Message: id: greater_than_equal"),
-        ({"id": str(2**64)}, "Message: id: less_than"),
+        ({"id": str(2**63)}, "Message: id: less_than"),
         ({"author": "my secret"}, "Message: author: model_type"),
         ({"author": {"username": "my secret"}}, "Message: author.id: missing"),
         ({"content": ["my secret"]}, "Message: content: string_type"),
