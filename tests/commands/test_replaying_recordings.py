@@ -49,6 +49,7 @@ def files_below(folder: Path) -> dict[Path, tuple[int, int]]:
     return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("recording", "messages"), list(recordings()))
 def test_two_replays_print_the_same_bytes_and_lose_no_message(recording: Path, messages: int, tmp_path: Path) -> None:
     """Pitfall 50: and nothing is written but to the folder of the replay."""

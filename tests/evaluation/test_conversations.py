@@ -124,6 +124,7 @@ def test_the_sweep_tries_other_settings_and_marks_the_defaults(
     assert default.split() == ["60", "300", "1.000", "1.000", "1.000", "1.000", "2", "4", "the", "defaults"]
 
 
+@pytest.mark.slow
 def test_real_chats_are_captured_as_well_as_wanted() -> None:
     if not data.recordings():
         pytest.skip(f"no annotated recordings here; {data.VARIABLE} names their folder")

@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("clock", "services/redaction", "services/search", "services/storage")
 FILES = ("model/__init__.py", "model/source_ids.py", "model/words.py", "services/__init__.py")
-ENGINE = ("facts.py", "limits.py", "asking", "reading", "store")
-OF_THE_BOT = ("chroma.py", "__pycache__")
+ENGINE = ("facts.py", "limits.py", "prepared.py", "asking", "reading", "store")
+OF_THE_BOT = ("chroma.py", "chroma_records.py", "__pycache__")
 
 
 def test_the_example_runs_with_the_engine_and_what_lies_below_it(tmp_path: Path) -> None:
