@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 from model.messages import Part
 from model.source_ids import has_namespace
@@ -52,6 +53,10 @@ class Reason(StrEnum):
     NOT_ADDRESSED = "not addressed"
     OPTED_OUT = "opted out"
     EMPTY = "empty"
+
+
+Approval = Literal["off", "all", "unsure"]
+"""Which answers wait for a person to approve them."""
 
 
 class PrivateReply(StrEnum):

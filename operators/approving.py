@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from clock import now
-from model.outcomes import OutcomeKind, Reason, recordable_sources
+from clock import DAY, now
+from model.outcomes import Approval, OutcomeKind, Reason, recordable_sources
 from model.source_ids import is_topic
 from services.assistant import line_that_asks, links_block, outcome_of
 from services.knowledge import SourceUnavailable, pair_ids
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from services.search import SearchResult
 
 log = logging.getLogger(__name__)
-
-Approval = Literal["off", "all", "unsure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ class ApprovalRules:
     approval: Approval = "off"
     by_channel: Mapping[int, Approval] = field(default_factory=dict[int, Approval])
     below: float = 0.8
-    seconds: float = 86_400.0
+    seconds: float = DAY
     review_channel_id: int = 0
     is_public: Callable[[int], bool] = lambda _place_id: True
 

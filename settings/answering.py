@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, create_model
 
+from model.outcomes import Approval
 from settings.kinds import (
     ApiKey,
-    Approval,
     Count,
     CountOrZero,
     Flag,

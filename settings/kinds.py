@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, Strict, model_validator
 
+from model.messages import is_snowflake
 from model.permissions import OWNER, TERMINAL
 from model.source_ids import topic_in
 
@@ -21,7 +22,6 @@ T = TypeVar("T")
 
 MAX_TOPIC_BYTES = 64
 EMBEDDED = "embedded"  # the store of documents that needs no server
-DIGITS = re.compile("[0-9]{1,20}")
 QA_ID = re.compile(r"qa_(\d{8}_\d{6})(?:\.\d+)?", re.ASCII)
 
 
@@ -104,8 +104,7 @@ def section(model: type[S]) -> S:
 def _snowflake(given: Any) -> int:
     if isinstance(given, str):
         digits = given.strip()
-        # fullmatch, because int() takes signs, underlines and the digits of other scripts as well.
-        given = int(digits) if DIGITS.fullmatch(digits) else None
+        given = int(digits) if is_snowflake(digits) else None
     if not isinstance(given, int) or isinstance(given, bool) or not 0 < given < 2**64:
         raise ValueError("not a Discord id")
     return given
@@ -379,7 +378,6 @@ ReplyMode = Annotated[
     BeforeValidator(lambda given: "off" if given is False else given),  # YAML reads a bare `off` as false
 ]
 WhenUnsure = Literal["silent", "point"]
-Approval = Literal["off", "all", "unsure"]
 ReplyLanguage = Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"]
 
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
+from model.outcomes import Approval
 from model.permissions import OperatorRole
 from model.servers import Servers
 from settings.answering import AnswerSettings, GuildAnswerSettings, LLMSettings, ModelSettings
 from settings.kinds import (
     LOCAL,
-    Approval,
     BelowDataDir,
     ConfigPath,
     Count,

@@ -12,8 +12,8 @@ import pytest
 from clock import now
 from model.conversations import Conversation, Role, Turn
 from model.messages import AuthorType
-from model.outcomes import Outcome, OutcomeKind
-from operators.approving import Approval, ApprovalRules, approve, digest_of, pairs_in, shown_in
+from model.outcomes import Approval, Outcome, OutcomeKind
+from operators.approving import ApprovalRules, approve, digest_of, pairs_in, shown_in
 from services.assistant import Inquiry
 from services.conversations import Draft, DraftAction, DraftRequest, Drafts, InFlight, WorkCancelled
 from services.conversations.drafts import read_drafts
