@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
@@ -41,100 +41,124 @@ def serialize_by_key(
 
     def operator(source: Observable[T]) -> Observable[R]:
         def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-            inside: Subject[T] = Subject()
-            active: set[K] = set()
-            waiting: dict[int, tuple[K, T]] = {}  # by number of arrival, oldest first
-            queues: dict[K, deque[int]] = {}
-            free: list[int] = []  # a heap: the first waiting item of each key that is not active
-            arrivals = 0
-            admitting = False
-            source_done = False
+            pipeline_input: Subject[T] = Subject()
+            items = _Items[K, T]()
+            is_admitting = is_source_done = False
 
             def on_next(item: T) -> None:
-                nonlocal arrivals
                 try:
-                    name = key(item)
+                    item_key = key(item)
                 except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
                     observer.on_error(error)
                     return
-                arrivals += 1
-                waiting[arrivals] = (name, item)
-                queue = queues.setdefault(name, deque())
-                queue.append(arrivals)
-                if len(queue) == 1 and name not in active:
-                    heapq.heappush(free, arrivals)
+                items.add(item_key, item)
                 admit()
 
             def admit() -> None:
-                nonlocal admitting
-                if admitting:  # a result came at once: the loop below goes on, where recursion would be too deep
+                nonlocal is_admitting
+                if is_admitting:  # a result came at once: the loop below goes on, where recursion would be too deep
                     return
-                admitting = True
+                is_admitting = True
                 raised: Exception | None = None
-                while free and len(active) < max_active:
-                    number = heapq.heappop(free)
-                    name, item = waiting.pop(number)
-                    leave_queue(name)
-                    active.add(name)
+                while items.ready and len(items.active) < max_active:
                     try:
-                        inside.on_next(item)
+                        pipeline_input.on_next(items.activate_next())
                     except Exception as error:  # noqa: BLE001 (a raising subscriber's: raised when the others are in)
                         raised = raised or error
-                admitting = False
-                while on_overflow is not None and len(waiting) > max_waiting:
-                    observer.on_next(on_overflow(take_oldest()))
+                is_admitting = False
+                while on_overflow is not None and len(items.waiting) > max_waiting:
+                    observer.on_next(on_overflow(items.take_oldest()))
                 if on_waiting is not None:
-                    on_waiting(len(waiting))
+                    on_waiting(len(items.waiting))
                 if raised is not None:
                     raise raised
-
-            def leave_queue(name: K) -> None:
-                queue = queues[name]
-                queue.popleft()
-                if not queue:
-                    del queues[name]
-
-            def take_oldest() -> T:
-                number = next(iter(waiting))
-                name, item = waiting.pop(number)
-                leave_queue(name)
-                if name not in active:
-                    heapq.heappop(free)  # the oldest item is the first of the heap
-                    if name in queues:
-                        heapq.heappush(free, queues[name][0])
-                return item
 
             def on_result(result: R) -> None:
                 try:
                     observer.on_next(result)
                 finally:  # a raising subscriber must not cost the key its turn
-                    name = key_of_result(result)
-                    active.discard(name)
-                    if name in queues:
-                        heapq.heappush(free, queues[name][0])
+                    items.deactivate(key_of_result(result))
                     admit()
                     complete_when_idle()
 
             def on_completed() -> None:
-                nonlocal source_done
-                source_done = True
+                nonlocal is_source_done
+                is_source_done = True
                 complete_when_idle()
 
             def complete_when_idle() -> None:
-                if source_done and not active and not waiting:
-                    inside.on_completed()
+                if is_source_done and not items.active and not items.waiting:
+                    pipeline_input.on_completed()
 
-            def drop_all() -> None:
-                waiting.clear()
-                queues.clear()
-                free.clear()
-
+            results = pipeline(pipeline_input)
             return CompositeDisposable(
-                pipeline(inside).subscribe(on_result, observer.on_error, observer.on_completed, scheduler=scheduler),
+                results.subscribe(on_result, observer.on_error, observer.on_completed, scheduler=scheduler),
                 source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
-                Disposable(drop_all),
+                Disposable(items.drop_waiting),
             )
 
         return Observable(subscribe)
 
     return operator
+
+
+class _Items(Generic[K, T]):
+    """The waiting items, and the keys of those in the pipeline. An item is ready if it is the first of its key that
+    waits, and none of its key is in the pipeline.
+
+    Attributes:
+        active: the keys in the pipeline.
+        waiting: keys and items by number of arrival, oldest first.
+        ready: the numbers of the ready items, as a heap.
+    """
+
+    def __init__(self) -> None:
+        self.active: set[K] = set()
+        self.waiting: dict[int, tuple[K, T]] = {}
+        self.ready: list[int] = []
+        self._queues: dict[K, deque[int]] = {}  # the numbers of the waiting items of each key
+        self._arrivals = 0
+
+    def add(self, key: K, item: T) -> None:
+        self._arrivals += 1
+        self.waiting[self._arrivals] = (key, item)
+        queue = self._queues.setdefault(key, deque())
+        queue.append(self._arrivals)
+        if len(queue) == 1 and key not in self.active:
+            heapq.heappush(self.ready, self._arrivals)
+
+    def activate_next(self) -> T:
+        """Take the oldest ready item, and mark its key as active."""
+        key, item = self._take(heapq.heappop(self.ready))
+        self.active.add(key)
+        return item
+
+    def deactivate(self, key: K) -> None:
+        """Note that the active item of a key has left the pipeline."""
+        self.active.discard(key)
+        self._make_ready(key)
+
+    def take_oldest(self) -> T:
+        """Take the oldest waiting item, ready or not."""
+        key, item = self._take(next(iter(self.waiting)))
+        if key not in self.active:
+            heapq.heappop(self.ready)  # the oldest item is the first of the heap
+            self._make_ready(key)
+        return item
+
+    def drop_waiting(self) -> None:
+        self.waiting.clear()
+        self._queues.clear()
+        self.ready.clear()
+
+    def _take(self, number: int) -> tuple[K, T]:
+        key, item = self.waiting.pop(number)
+        queue = self._queues[key]
+        queue.popleft()
+        if not queue:
+            del self._queues[key]
+        return key, item
+
+    def _make_ready(self, key: K) -> None:
+        if key in self._queues:
+            heapq.heappush(self.ready, self._queues[key][0])

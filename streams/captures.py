@@ -64,13 +64,15 @@ class ImageServices:
         return replace(self, summarise=without_withdrawn(self.summarise, self.withheld, personal_work))
 
 
+Store = Callable[[Capture], Coroutine[Any, Any, Outcome]]
+"""Stores a capture in the archive. Raises ArchiveUnwritable."""
 NO_IMAGE_SERVICES = Servers[ImageServices | None]({None: None})
 
 
 def captures(
     jobs: Observable[CaptureJob],
     context: Context,
-    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
+    store: Store,
     images: Servers[ImageServices | None] = NO_IMAGE_SERVICES,
     gauge: Gauge | None = None,
     *,
@@ -79,21 +81,23 @@ def captures(
     """Emit one outcome for each job, and the pairs that a later try stores only after it. No job is ever dropped,
     however many wait.
 
-    jobs              --t1-t2-t3----------------|
-    extract           ------t1-o2-t3------------|      concurrently, in order; nothing to learn from t2
-    summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
-    archive           ----------c1-----p3-------|      in groups, in order; p3 came with a later try
+    jobs              --j1-j2-j3----------------|
+    extract           ------j1-o2-j3------------|      concurrently, in order; nothing to learn from j2
+    summarise images  --------j1-----o3---------|      likewise; j3's could not be loaded, and it waits in a file
+    archive           ----------o1-----p3-------|      in groups, in order; p3 came with a later try
+
+    (j: a job; o: an outcome; p: a pair.)
 
     While the archive cannot be written (a full disk), captures wait and have no outcome; so they do for ten minutes
     while Discord cannot be asked. A shutdown cancels them, and catch-up reads their messages again. Without `may_wait`,
     as in a replay or an import, they fail at once.
     """
-    outcomes = stages(jobs, context, archive, gauge, images, may_wait=may_wait)
+    outcomes = capture_outcomes(jobs, context, store, gauge, images, may_wait=may_wait)
     services = [each for each in images.values() if each is not None]
     if not services:
         return outcomes
     shared = outcomes.pipe(ops.share())
-    return rx.merge(*(retries(each, shared) for each in services), shared)
+    return rx.merge(*(late_pairs(each, shared) for each in services), shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ Revise = Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence
 
 def store_remote_captures(
     remote_captures: Observable[Capture | RemoteRevisions],
-    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
+    store: Store,
     revise: Revise,
 ) -> Observable[Outcome | Pair]:
     """Store captures of other processes, in order, with one outcome for each. For their edits and deletions, emit the
@@ -124,7 +128,7 @@ def store_remote_captures(
 
     async def stored(each: Capture | RemoteRevisions) -> Sequence[Outcome | Pair]:
         if isinstance(each, Capture):
-            return [await archive(each)]
+            return [await store(each)]
         pairs = await revise(each.guild_id, each.revisions)
         each.on_handled(True)
         return pairs
@@ -144,9 +148,10 @@ def store_remote_captures(
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
-"""The seconds between two revisions: they double while messages are deleted, and begin anew after the longest pause."""
+"""The pause between two revisions, in seconds: it doubles with each, and is the first one again after the longest pause
+without a revision."""
 MOST_WAITING = 10_000
-"""At most this many edits and deletions wait for room on the disk; with more, those that wait are logged and lost."""
+"""So many edits and deletions of one server may wait after a failed write (a full disk). More are logged and lost."""
 
 
 def revised_captures(
@@ -165,57 +170,78 @@ def revised_captures(
     what comes after a revision waits, and is handled together; so does what cannot be written (a full disk). When
     `events` end, nothing waits any more.
     """
-    waiting: dict[int | None, dict[RevisionKey, Revision]] = {}
-    ended = asyncio.Event()
-    pauses, retries = Backoff(FIRST_PAUSE, LONGEST_PAUSE), Backoff(FIRST_PAUSE, LONGEST_PAUSE)
-    not_before = -inf
+    pending = _PendingRevisions(context, revise, guild_of)
+    return events.pipe(
+        of_type(Deleted, PlaceGone, Edited, Doubt, DoubtedPair),
+        ops.do_action(pending.add, on_completed=pending.stop_waiting),
+        coalesce(lambda _: unfold(pending.revise_next)),
+        concat_map_iterable(lambda pairs: pairs),
+    )
 
-    def add(event: Change) -> None:
+
+class _PendingRevisions:
+    """The edits and deletions that are not in the archive yet, by server."""
+
+    def __init__(self, context: Context, revise: Revise, guild_of: Callable[[int], int | None]) -> None:
+        self._context = context
+        self._revise = revise
+        self._guild_of = guild_of
+        self._by_guild: dict[int | None, dict[RevisionKey, Revision]] = {}
+        self._ended = asyncio.Event()
+        self._revision_backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        self._write_backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        self._not_before = -inf
+        """The time of the next revision, unless `stop_waiting` is called before."""
+
+    def add(self, event: Change) -> None:
         try:
-            revisions = by_message(revisions_of(event, context))
+            revisions = by_message(revisions_of(event, self._context))
             if revisions:
-                # A deleted place is no longer known, and any server may have been shown a pair of the shared library.
-                is_elsewhere = isinstance(event, PlaceGone | DoubtedPair)
-                guild_id = event.guild_id if is_elsewhere else guild_of(event.channel_id)
-                waiting.setdefault(guild_id, {}).update(revisions)
+                # These events name their server: a deleted place cannot be looked up, and a pair has none.
+                names_guild = isinstance(event, PlaceGone | DoubtedPair)
+                guild_id = event.guild_id if names_guild else self._guild_of(event.channel_id)
+                self._by_guild.setdefault(guild_id, {}).update(revisions)
         except Exception as error:  # noqa: BLE001 (one event must not end the branch)
             log_unrevised(ids_of(event), error)
 
-    async def revise_next() -> Sequence[Pair] | None:
-        nonlocal not_before
-        if not waiting:
+    def stop_waiting(self) -> None:
+        """Revise without pauses from now on, and try nothing again."""
+        self._ended.set()
+
+    async def revise_next(self) -> Sequence[Pair] | None:
+        """Revise the captures of one server, when it is time. Returns the pairs that are captured again; None: nothing
+        waits any more.
+        """
+        if not self._by_guild:
             return None
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, not_before - now())):
-                await ended.wait()
+            async with asyncio.timeout(max(0.0, self._not_before - now())):
+                await self._ended.wait()
         current_part.set(None)
-        guild_id = next(iter(waiting))
-        revisions = tuple(waiting.pop(guild_id).values())
+        guild_id = next(iter(self._by_guild))
+        revisions = tuple(self._by_guild.pop(guild_id).values())
         try:
-            pairs = await revise(guild_id, revisions)
+            pairs = await self._revise(guild_id, revisions)
         except Exception as error:  # noqa: BLE001 (it is logged, and the next may succeed)
-            unwritable = isinstance(error, archive_files.ArchiveUnwritable | OSError)
-            if not unwritable or ended.is_set() or len(revisions) > MOST_WAITING:
-                log_unrevised((each.subject for each in revisions), error)
-                return ()
-            waiting[guild_id] = by_message(revisions) | waiting.get(guild_id, {})
-            pause = retries.pause()
-            not_before = now() + pause
-            log.warning("what was deleted, edited or doubted: %s; tried again in %g s", error, pause)
+            self._keep_or_log(guild_id, revisions, error)
             return ()
-        retries.reset()
+        self._write_backoff.reset()
         if pairs:
-            if now() > not_before + LONGEST_PAUSE:
-                pauses.reset()
-            not_before = now() + pauses.pause()
+            if now() > self._not_before + LONGEST_PAUSE:
+                self._revision_backoff.reset()
+            self._not_before = now() + self._revision_backoff.pause()
         return pairs
 
-    return events.pipe(
-        of_type(Deleted, PlaceGone, Edited, Doubt, DoubtedPair),
-        ops.do_action(add, on_completed=ended.set),
-        coalesce(lambda _: unfold(revise_next)),
-        concat_map_iterable(lambda pairs: pairs),
-    )
+    def _keep_or_log(self, guild_id: int | None, revisions: Sequence[Revision], error: Exception) -> None:
+        """Keep failed revisions for another try if the archive could not be written; else log that they are lost."""
+        is_unwritable = isinstance(error, archive_files.ArchiveUnwritable | OSError)
+        if not is_unwritable or self._ended.is_set() or len(revisions) > MOST_WAITING:
+            log_unrevised((each.subject for each in revisions), error)
+            return
+        self._by_guild[guild_id] = by_message(revisions) | self._by_guild.get(guild_id, {})
+        pause = self._write_backoff.pause()
+        self._not_before = now() + pause
+        log.warning("what was deleted, edited or doubted: %s; tried again in %g s", error, pause)
 
 
 RevisionKey = tuple[int | str, bool, bool]
@@ -250,7 +276,7 @@ def log_unrevised(ids: Iterable[int | str], error: Exception) -> None:
     )
 
 
-def retries(images: ImageServices, outcomes: Observable[Outcome]) -> Observable[Pair]:
+def late_pairs(images: ImageServices, outcomes: Observable[Outcome]) -> Observable[Pair]:
     """Emit the pairs that could only be stored by a later try, until `outcomes` end."""
     ended = outcomes.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
 
@@ -262,16 +288,16 @@ def retries(images: ImageServices, outcomes: Observable[Outcome]) -> Observable[
     return rounds.pipe(coalesce(retry), ops.take_until(ended))
 
 
-def stages(
+def capture_outcomes(
     jobs: Observable[CaptureJob],
     context: Context,
-    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
+    store: Store,
     gauge: Gauge | None,
     images: Servers[ImageServices | None],
     *,
     may_wait: bool,
 ) -> Observable[Outcome]:
-    """Return the steps from a job to its outcome: extract, summarise images, archive."""
+    """Emit one outcome for each job: extract it, summarise its images, store it in the archive."""
 
     async def summarise_images(extracted: ExtractedCapture) -> ExtractedCapture | Outcome:
         services = images[extracted.job.part.guild_id]
@@ -280,14 +306,14 @@ def stages(
         capture = await services.summarise(PendingCapture(now(), extracted.capture, extracted.image_refs))
         return replace(extracted, capture=capture)
 
-    async def store(extracted: ExtractedCapture) -> Outcome:
+    async def archive(extracted: ExtractedCapture) -> Outcome:
         token, task, backoff = extracted.job.token, asyncio.current_task(), Backoff()
         assert task is not None  # noqa: S101 (tells the type checker)
         while True:
             # A shutdown does not cut off a write: it waits for its end.
             token.detach()
             try:
-                return await archive(extracted.capture)
+                return await store(extracted.capture)
             except archive_files.ArchiveUnwritable as error:
                 if not may_wait:
                     raise
@@ -299,7 +325,7 @@ def stages(
     return jobs.pipe(
         capture_step("extract", extract_patiently(context) if may_wait else extract(context), EXTRACTED_AT_ONCE, gauge),
         capture_step("summarise_images", summarise_images, SUMMARISED_AT_ONCE, gauge),
-        capture_step("archive", store, STORED_AT_ONCE, gauge),
+        capture_step("archive", archive, STORED_AT_ONCE, gauge),
     )
 
 
