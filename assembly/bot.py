@@ -19,7 +19,7 @@ from reactivex.subject import Subject
 from assembly.answering import endpoint_settings
 from assembly.documents import Documents, solved_tags
 from assembly.graph_parts import DiscordAPI, GraphParts
-from clock import now
+from clock import HOUR, now
 from dataflow import map_async, supervise
 from model.messages import Attachment, Author, Message
 from operators.evidence import CloseThread, Threads, chunk, discard, last_upload_time, sweep, withdraw_missing
@@ -214,7 +214,7 @@ async def sweep_regularly(
         Threads(left=left, active=active_in(fetcher), find=fetcher.place),
         close,
         solved_tags=solved_tags(chosen),
-        grace_seconds=chosen.evidence_grace_hours * 3600,
+        grace_seconds=chosen.evidence_grace_hours * HOUR,
         unopened_seconds=settings.ai_response.approval_minutes * 60,
     )
     delete_missing = withdraw_missing(documents.store, fetcher.message, remove)
@@ -225,7 +225,7 @@ async def sweep_regularly(
 
     sweeps = begin.pipe(
         ops.take(1),
-        ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())),
+        ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * HOUR), rx.never())),
         map_async(run, on_failure=log_failed_sweep, max_concurrent=1),
         supervise("sweep"),
     )

@@ -20,7 +20,7 @@ from assembly.reports import prices_of
 from assembly.sources import read_records, source_kinds
 from assembly.teaching import LessonStore
 from assembly.team import team_paths
-from clock import now, rfc3339, run_blocking
+from clock import DAY, now, rfc3339, run_blocking
 from dashboard import (
     AccessControl,
     DashboardData,
@@ -71,8 +71,6 @@ from services.team import (
 from services.telemetry import PartOutcome
 from settings import KnowledgeSettings, MetricsSettings, Settings
 from sinks.results import RECENT_ENTRIES, OutcomeRecord
-
-DAY = 86_400.0
 
 log = logging.getLogger(__name__)
 

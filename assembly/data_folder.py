@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from assembly.running import in_background
-from clock import now, run_blocking
+from clock import DAY, HOUR, MINUTE, now, run_blocking
 from model.messages import Message, Place, snowflake_time
 from model.outcomes import OutcomeKind
 from model.servers import Servers
@@ -34,7 +34,6 @@ from services.conversations import (
     render_watermarks,
 )
 from services.llm import (
-    HOUR,
     Budget,
     BudgetLimits,
     Limiter,
@@ -195,7 +194,7 @@ def _plain(*places: Path) -> tuple[Path, ...]:
 
 SAVE_SECONDS = 2.0
 """A crash loses the marks of this time: catch-up repeats the messages, and finds in the threads which were answered."""
-MARKS_KEPT_SECONDS = 30 * 86_400.0
+MARKS_KEPT_SECONDS = 30.0 * DAY
 """How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
 
 
@@ -381,7 +380,7 @@ def read_state(
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,
         spent=spent,
-        marks_kept_seconds=max(MARKS_KEPT_SECONDS, 2 * 60 * settings.discord.catch_up_minutes),
+        marks_kept_seconds=max(MARKS_KEPT_SECONDS, 2 * MINUTE * settings.discord.catch_up_minutes),
     )
 
 

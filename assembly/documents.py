@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
-from clock import BackgroundTasks, FairTurns, Processes
+from clock import HOUR, BackgroundTasks, FairTurns, Processes
 from operators.evidence import IngestServices
 from services.conversations import People, ThreadAccess
 from services.discord import Attachments
@@ -423,7 +423,7 @@ def evidence_rules(chosen: DocumentSettings) -> EvidenceRules:
     return EvidenceRules(
         block_lines=chosen.code_block_min_lines if chosen.code_blocks else None,
         solved_tags=solved_tags(chosen),
-        grace_seconds=chosen.evidence_grace_hours * 3600,
+        grace_seconds=chosen.evidence_grace_hours * HOUR,
         embed_at_once=chosen.embed_concurrency,
     )
 

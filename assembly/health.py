@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from reactivex.subject import Subject
 
 from assembly.sources import source_kinds
-from clock import now, utc_minute
+from clock import HOUR, MINUTE, now, utc_minute
 from model.health import Condition, HealthTopic, Trouble, merge_conditions
 from model.servers import Servers
 from model.words import number_of, one_line
@@ -33,7 +33,6 @@ from sinks.alerts import Alerts, Send, send_to_channel, send_to_webhook
 from streams.alerts import AlertParts
 
 SAMPLE_SECONDS = 30.0
-HOUR = 3600.0
 LATE_UPDATES = 3
 """Knowledge is out of date if so many updates in a row were due and did not succeed, and for an hour at least."""
 FAILED_CALLS = 2
@@ -297,9 +296,6 @@ async def budget_condition(budgets: Servers[Limiter], at: float) -> list[Conditi
         if reached is not None:
             found[reached] = Trouble(at, at)
     return [Condition(topic=HealthTopic.BUDGET, troubles=found)]
-
-
-MINUTE = 60.0
 
 
 def alert_parts(

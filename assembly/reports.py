@@ -15,7 +15,7 @@ from typing import NamedTuple
 from assembly.answering import open_embedder, server_libraries
 from assembly.running import in_background
 from assembly.team import team_paths
-from clock import now, rfc3339, run_blocking
+from clock import DAY, HOUR, now, rfc3339, run_blocking
 from model.messages import snowflake_at
 from model.source_ids import is_document
 from reporting import reading
@@ -130,12 +130,12 @@ def _price(llm: LLMSettings | None) -> Price | None:
     return None if price is None or not (price.prompt or price.completion) else Price(price.prompt, price.completion)
 
 
-WEEK = 7 * 86_400.0
-LOOK_SECONDS = 3600.0
+WEEK = 7 * DAY
+LOOK_SECONDS = HOUR
 POSTED_GAPS = 8
 """At most so many groups of questions are posted: they fit into a message."""
 SEARCHED_PAGES = 20
-AHEAD_SECONDS = 3600.0
+AHEAD_SECONDS = HOUR
 """Our clock may be this far ahead of Discord's, from which message ids are made."""
 
 

@@ -22,7 +22,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from assembly import Unusable
-from clock import cancel_and_wait, wait_for_blocking_work, with_bounded_shutdown
+from clock import DAY, cancel_and_wait, wait_for_blocking_work, with_bounded_shutdown
 from services.telemetry import number_of
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ it with each larger block that is freed, up to 32 MB, and later blocks leave hol
 """
 CANCELLED_GRACE_SECONDS = 5.0
 """How long replies that are being posted may take after everything else was cancelled."""
-REPLAY_DRAIN_SECONDS = 30 * 86_400.0
+REPLAY_DRAIN_SECONDS = 30 * DAY
 """Virtual seconds after the end of a recording: work that still runs is waited for, and has limits of its own."""
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path, PurePath
 
 from assembly import Unusable
-from clock import Processes
+from clock import HOUR, Processes
 from model.source_ids import document_id
 from services.knowledge import (
     AnyKind,
@@ -47,7 +47,7 @@ def source_kinds(
     """Make the kinds of sources from `kb`. `web`: None if sources are only read; `on_result`: called with the result of
     each download; `by_hand`: a person waits for the update.
     """
-    fresh, again = kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds
+    fresh, again = kb.url_refresh_min_interval_hours * HOUR, kb.runtime_refresh_tick_seconds
     setup = SourceSetup(
         sources_dir=kb.sources_dir,
         source_folders=kb.source_folders,

@@ -22,5 +22,5 @@ from clock.threads import (
     with_bounded_shutdown,
 )
 from clock.timeouts import RetryDeadline, loop_time, timeout_ignoring_pauses, with_timeout
-from clock.utc import from_rfc3339, now, rfc3339, utc_clock, utc_minute
+from clock.utc import DAY, HOUR, MINUTE, from_rfc3339, now, rfc3339, utc_clock, utc_minute
 from clock.virtual_loop import Deadlock, VirtualLoop

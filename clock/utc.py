@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from clock.virtual_loop import VirtualLoop
 
+MINUTE, HOUR, DAY = 60, 3_600, 86_400  # in seconds
+
 JUMP_SECONDS = 5.0  # a wall clock that goes back by more has been set; by less, it has been corrected
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clock import now, run_blocking
+from clock import DAY, now, run_blocking
 from model.bounded import BoundedDict
 from model.conversations import Image
 from model.events import Deleted, Edited, PlaceGone
@@ -117,7 +117,7 @@ def revisions_of(event: Change, context: Context) -> tuple[Revision, ...]:
     return (Revision(event.message_id, text, message.author.id, len(message.attachments)),)
 
 
-PENDING_SECONDS = 86_400.0  # how long a capture waits for its images
+PENDING_SECONDS = DAY  # how long a capture waits for its images
 SUMMARIES_KEPT = 1_000  # a growing conversation is captured again and again, with the same images
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reactivex import Observable
 
+from clock import DAY, HOUR
 from dataflow.basics import concat_map_iterable
 from model.bounded import RateLimit
 from model.messages import Author, AuthorType, Message, Part
@@ -26,9 +27,9 @@ from services.search import (
 
 HEARD_SECONDS = 600.0
 """A message without a Discord reply may be about an answer given so long before, as in conversations (`answer_gap`)."""
-ASKER_SECONDS = 3_600.0
+ASKER_SECONDS = HOUR
 """An asker may come back for so long after the answer. Their question is looked for as long before the answer."""
-MOST_BY_STRANGER, DAY_SECONDS = 5, 86_400.0
+MOST_BY_STRANGER = 5
 """At most so many doubts of a user in a day count that are about answers to others: else one account could have every
 answer of the team quoted no more.
 """
@@ -86,7 +87,7 @@ def doubts(
     What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
     sent it. `posts` remember more.
     """
-    by_strangers = RateLimit(MOST_BY_STRANGER, DAY_SECONDS)
+    by_strangers = RateLimit(MOST_BY_STRANGER, DAY)
 
     def found(part: Part) -> Iterable[Doubt | DoubtedPair]:
         by_team = part.author_type is AuthorType.TEAM_MEMBER

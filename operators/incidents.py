@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from reactivex import Observable
 from reactivex import operators as ops
 
+from clock import DAY, HOUR
 from model.health import Condition, HealthTopic, Incident, Notice, Stage
 
-HOUR, DAY = 3600.0, 86_400.0
 SETTLE_SECONDS = 300.0
 """All has to be well for so long before an incident is over."""
 LONGEST_SETTLE_SECONDS = HOUR

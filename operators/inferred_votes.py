@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from reactivex import Observable
 
+from clock import HOUR
 from dataflow.basics import concat_map_iterable
 from model.events import Posted
 from model.messages import Message
 from services.conversations import ConversationTracker, People, Post, Posts
 from services.search import says_it_worked
 
-REMEMBERED_SECONDS = 3_600.0
+REMEMBERED_SECONDS = HOUR
 """Later thanks may be for something else."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clock import now
+from clock import DAY, now
 from model.conversations import ShownPair
 from model.outcomes import OutcomeKind, Reason
 from model.source_ids import owner_of
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-DAY = 86_400.0
 _REMEMBERED = 10_000
 
 

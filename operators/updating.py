@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from clock import SharedCalls, from_rfc3339, now, rfc3339
+from clock import DAY, SharedCalls, from_rfc3339, now, rfc3339
 from services.assistant import Describer, NotDescribed, SaysNothing
 from services.knowledge import (
     AnyKind,
@@ -30,7 +30,7 @@ from services.knowledge import (
 from services.storage import in_thread
 
 NAME_TAKEN = "another kind of source has names like this; rename it"
-GONE_SECONDS = 24 * 3600.0
+GONE_SECONDS = DAY
 """For so long the record of a source that is gone is kept, so that an empty mount costs no descriptions."""
 
 

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Container
 
-from clock import rfc3339, run_blocking
+from clock import HOUR, rfc3339, run_blocking
 from model.bounded import BoundedDict, RateLimit
 from model.events import Reaction
 from model.messages import Author, AuthorType
@@ -23,7 +23,7 @@ REMEMBERED = 20_000
 """Votes of this run that are kept in memory to compare later ones with; the oldest are forgotten first."""
 MOST_CHANGES = 10
 """Changes of one voter's vote about one answer that are written in this run: each is a line with the question."""
-CALL_SECONDS = 3_600.0
+CALL_SECONDS = HOUR
 """For so long after a call for help from a thread, others from there are dropped: anybody could fill the team's
 channel.
 """

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from clock import from_rfc3339, now, rfc3339, run_blocking
+from clock import DAY, HOUR, from_rfc3339, now, rfc3339, run_blocking
 from model.events import Event, Posted
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result, traits_of
 from services.storage import files, replace_strings
@@ -189,7 +189,6 @@ class OrderedOutcomes:
             self._write(outcome)
 
 
-HOUR, DAY = 3_600.0, 86_400.0
 FIRST_SECOND = from_rfc3339("0001-01-01T00:00:00Z")  # rfc3339 knows no earlier one
 RECENT_ENTRIES = 500
 """The number of newest entries in memory, for the dashboard."""

@@ -24,7 +24,7 @@ from reactivex import Observable
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from clock import from_rfc3339, now, rfc3339, run_blocking, utc_clock
+from clock import DAY, from_rfc3339, now, rfc3339, run_blocking, utc_clock
 from clock.timeouts import Backoff
 from dataflow import unfold
 from dataflow.metering import Gauge
@@ -115,7 +115,6 @@ class CurationRules:
 
 T = TypeVar("T")
 
-DAY_SECONDS = 86_400.0
 SPENT_SECONDS = 300.0
 """How often it is looked whether a new day of the budget has begun."""
 QUICK_SECONDS = 0.05
@@ -216,7 +215,7 @@ class CurationQueue:
         self._undescribed: list[Topic] = []  # to describe once no pair is left
         # Topics out of which words were taken, and when they were described for that: users can do it again and again.
         self._trimmed = set[str]()
-        self._trimmed_described = RateLimit(1, DAY_SECONDS)
+        self._trimmed_described = RateLimit(1, DAY)
         # `_look` runs in threads, for which the loop does not wait: a look is up to date only if nothing has changed
         # since it began. So decisions depend on nothing but the order of events.
         self._version, self._looked_at = 1, 0

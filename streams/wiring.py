@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clock import DAY
 from dataflow.metering import Gauge
 from model.events import Reaction
 from model.messages import Message
@@ -57,7 +58,7 @@ class EvidenceRules:
 
     block_lines: int | None = None
     solved_tags: frozenset[str] = frozenset({"solved"})
-    grace_seconds: float = 86_400.0
+    grace_seconds: float = DAY
     embed_at_once: int = 2
 
 

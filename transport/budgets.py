@@ -27,8 +27,8 @@ from typing import Annotated, NamedTuple, Self
 from nats.js import JetStreamContext
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from clock import cancel_and_wait
-from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, budget_day
+from clock import DAY, HOUR, cancel_and_wait
+from services.llm import BudgetLimits, Refusals, Spent, budget_day
 from transport.key_value import KeyBucket, read_values
 from transport.streams import BUDGETS
 

@@ -34,14 +34,14 @@ from nats.errors import ConnectionClosedError
 from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
-from clock import from_rfc3339, now
+from clock import DAY, HOUR, from_rfc3339, now
 from clock.timeouts import Backoff
 from services.storage import FileChange, files
 from services.telemetry import number_of
 from transport.connection import AWAY_ERRORS, FILE_PATIENCE_SECONDS, TRY_SECONDS, FileConnection, ServerAway, retry
 from transport.fenced_log import FencedLog, erase_entry, erase_subject
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
-from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL, read_stream, watch
+from transport.streams import BLOBS, LOG, TTL, read_stream, watch
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ CHANGE, LENGTH, BLOB, DIGEST = "Change", "Length", "Blob", "Digest"
 LARGE_BYTES = 512 * 1024
 REUSE_SECONDS = 43_200
 """A blob is reused for this long: half the time before `OrphanedBlobs` may delete it."""
-REMOVAL_TTL_SECONDS = 86_400
+REMOVAL_TTL_SECONDS = DAY
 """How long the entry of a removed file is kept. A follower that was away for longer compares with the whole log."""
 
 _KINDS = ("replace", "append", "truncate", "remove")
@@ -686,7 +686,7 @@ def _apply_change(root: Path, change: FileChange) -> bool:
 
 # Large contents that no entry names
 
-SWEEP_SECONDS = 6 * 3600.0
+SWEEP_SECONDS = 6 * HOUR
 
 
 @dataclass(slots=True)
@@ -714,7 +714,7 @@ class OrphanedBlobs:
         orphans = {head.name: head for head in heads if head.name not in named and _is_old(head)}
         confirmed = [head for head in orphans.values() if self._suspects.get(head.name) == head.revision]
         deleted_names = [head.name for head in confirmed if await self._bucket.delete_if_unchanged(head)]
-        await self._bucket.clear_orphans(heads, DAY_SECONDS)  # of writers that died halfway
+        await self._bucket.clear_orphans(heads, DAY)  # of writers that died halfway
         self._suspects = {name: head.revision for name, head in orphans.items() if name not in deleted_names}
         if deleted_names:
             log.info("nats: %s deleted that no file has any more", number_of(len(deleted_names), "large content"))
@@ -731,4 +731,4 @@ class OrphanedBlobs:
 
 
 def _is_old(head: ObjectInfo) -> bool:
-    return head.written != "" and from_rfc3339(head.written) < now() - DAY_SECONDS
+    return head.written != "" and from_rfc3339(head.written) < now() - DAY

@@ -25,11 +25,11 @@ from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from clock import now, rfc3339
+from clock import DAY, now, rfc3339
 from transport.connection import TRY_SECONDS, ServerAway, retry
 from transport.fenced_log import erase_entry, erase_subject
 from transport.key_value import SubjectWatcher
-from transport.streams import DAY_SECONDS, EXPECTED_LAST, MESSAGE_ID, TTL, WRONG_EXPECTED_LAST, read_stream
+from transport.streams import EXPECTED_LAST, MESSAGE_ID, TTL, WRONG_EXPECTED_LAST, read_stream
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ class ObjectBucket:
             # Only a marker without an older head may expire: otherwise that head would become current again.
             if await self._erase_head(found.revision):
                 with suppress(ObjectChanged):  # somebody has written a new object
-                    await self._publish_head(ObjectInfo(name, revision), self._marker(name), {TTL: f"{DAY_SECONDS}s"})
+                    await self._publish_head(ObjectInfo(name, revision), self._marker(name), {TTL: f"{DAY}s"})
             return True
         return False
 

@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
-from clock import cancel_and_wait, now
+from clock import DAY, cancel_and_wait, now
 from clock.timeouts import Backoff
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
@@ -22,7 +22,7 @@ from transport.connection import AWAY_ERRORS, FileConnection, streams_of
 from transport.dispatches import ReceivedDispatch, parse_message
 from transport.fenced_log import Backlog, Epoch, Fenced, FencedLog
 from transport.lease import Lease
-from transport.streams import DAY_SECONDS, MESSAGES, TTL, Layout, scope_of
+from transport.streams import MESSAGES, TTL, Layout, scope_of
 
 ACK = b"+ACK"
 CHECK_SECONDS = 2.0
@@ -213,7 +213,7 @@ class ResultRecorder:
             if results:
                 entry = json.dumps({"by": self._process, "at": now(), "ended": results}).encode()
                 try:
-                    await self._file_connection.do(self._log.append("done", entry, {TTL: f"{DAY_SECONDS}s"}))
+                    await self._file_connection.do(self._log.append("done", entry, {TTL: f"{DAY}s"}))
                 except OSError:
                     self._to_record, self._to_acknowledge = results + self._to_record, replies + self._to_acknowledge
                     self._has_more.set()
@@ -483,4 +483,4 @@ class Partition:
             found = await streams_of(self._client).get_msg(MESSAGES, 1, f"messages.{self.number}.>", next=True)
         except NotFoundError:
             return None
-        return now() - DAY_SECONDS if found.time is None else found.time.timestamp()
+        return now() - DAY if found.time is None else found.time.timestamp()

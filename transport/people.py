@@ -26,11 +26,11 @@ from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 from pydantic import TypeAdapter
 
-from clock import now
+from clock import DAY, now
 from services.documents.store import StoreUnavailable
 from transport.connection import ServerAway, streams_of
 from transport.key_value import KeyBucket, SubjectWatcher
-from transport.streams import DAY_SECONDS, PEOPLE
+from transport.streams import PEOPLE
 
 # Requests to be forgotten
 
@@ -297,7 +297,7 @@ class SharedFlags:
 
     async def put(self, key: str, value: bytes | None) -> None:
         # A marker tells followers; after a day it is deleted as well.
-        await (self._bucket.purge_with_ttl(key, DAY_SECONDS) if value is None else self._bucket.put(key, value))
+        await (self._bucket.purge_with_ttl(key, DAY) if value is None else self._bucket.put(key, value))
 
     async def aclose(self) -> None:
         await self._watching.aclose()

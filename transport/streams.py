@@ -20,7 +20,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error, NoRespondersError
 from nats.js import JetStreamContext, api
 
-from clock import rfc3339
+from clock import DAY, rfc3339
 from transport.address import ServersUnusable
 from transport.connection import ANSWER_SECONDS, streams_of
 
@@ -70,7 +70,6 @@ MESSAGES, PLACES, CAPTURES, ROLES, LOG = "MESSAGES", "PLACES", "CAPTURES", "ROLE
 MEMBERS, LOCKS, SEEN, PEOPLE, BUDGETS = "members", "locks", "seen", "people", "budgets"
 BLOBS, EVIDENCE = "blobs", "evidence"
 
-DAY_SECONDS = 86_400
 DUPLICATE_SECONDS = 300
 """How long the server recognises a repeated message: catch-up and a second gateway publish the same ones."""
 CREATE_PAUSES = (0.1, 0.3, 1.0)
@@ -121,7 +120,7 @@ def stream_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
         "name": MESSAGES,
         "subjects": ["messages.*"],
         "subject_transform": transform,
-        "max_age": DAY_SECONDS * NANOS,
+        "max_age": DAY * NANOS,
         "max_bytes": QUEUE_BYTES,
         "allow_msg_ttl": True,
     }

@@ -19,13 +19,13 @@ from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 from nats.js.kv import KeyValue
 
-from clock import cancel_and_wait
+from clock import DAY, cancel_and_wait
 from services.conversations import Watermark, Watermarks
 from transport.streams import SEEN, read_stream
 
 WRITE_SECONDS = 0.5
 WRITE_AT_ONCE = 32
-QUIET_SECONDS = 30 * 86_400.0
+QUIET_SECONDS = 30 * DAY
 """A watermark is dropped after its place was quiet for so long; then the watermark of the server applies."""
 MOST_PLACES = 10_000
 """Watermarks of one server, since they share one value of at most half a megabyte. The longest quiet are dropped."""

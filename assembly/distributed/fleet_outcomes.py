@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from assembly.dashboard import DAY, DashboardTeam, with_asked, with_recent
+from assembly.dashboard import DashboardTeam, with_asked, with_recent
 from assembly.distributed.keepers import correct
 from assembly.distributed.process import Process
-from clock import now, rfc3339
+from clock import DAY, now, rfc3339
 from reporting.reading import TimeSpan, VotedQuestion, join_drafts, parse_dismissed, voted_in
 from services.conversations import parse_posts
 from services.llm import TokenDays, parse_token_days, summed_token_days

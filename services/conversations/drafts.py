@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 from reactivex.subject import Subject
 
-from clock import now, run_blocking
+from clock import DAY, now, run_blocking
 from clock.cancellation import CancelToken
 from model.messages import Part
 from model.outcomes import Reason
@@ -26,7 +26,7 @@ from services.telemetry import QUESTION_CHARS
 
 log = logging.getLogger(__name__)
 
-KEPT_SECONDS = 7 * 86_400.0
+KEPT_SECONDS = 7 * DAY
 """An ended draft stays known for as long: whoever presses a button is told how it ended, and a message that catch-up
 reads again is recognised."""
 

@@ -80,8 +80,6 @@ if TYPE_CHECKING:
     )
     from services.llm.tools import CountedResult, Tool, ToolLimits, argument_error
     from services.llm.usage import (
-        DAY,
-        HOUR,
         Budget,
         BudgetLimits,
         Limiter,

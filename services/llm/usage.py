@@ -13,12 +13,11 @@ from typing import Annotated, NamedTuple, Protocol
 from pydantic import Field, FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
 
 import clock
-from clock import rfc3339
+from clock import DAY, HOUR, rfc3339
 from services.storage import read_object, render_object
 
 log = logging.getLogger(__name__)
 
-DAY = 86_400.0
 KEPT_DAYS = 400
 """A year, and the month to compare it with."""
 
@@ -90,9 +89,6 @@ def render_token_days(kept: TokenDays) -> bytes:
     newest = sorted(kept.days.items())[-KEPT_DAYS:]
     days = {day: {step: list(steps[step]) for step in sorted(steps)} for day, steps in newest}
     return render_object(days)
-
-
-HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 
+from clock import MINUTE
+
 # Why a server was not reached
 
 DNS = "its name is not known (DNS): check the name, and this machine's network"
@@ -70,7 +72,6 @@ READ_BYTES = 4_096
 MOST_READING_SECONDS = 0.05
 """The processor time that a stranger's request may take until it is read. Of 64 kB in one piece it is a millisecond."""
 LINES_A_MINUTE = 20
-MINUTE = 60.0
 HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
 """Exceptions of these libraries are about input of a client."""
 BEFORE_HANDLERS = "coro=<RequestHandler.start()"

@@ -12,12 +12,12 @@ import pytest
 
 from assembly import data_folder as module
 from assembly.data_folder import autosave, read_state
-from clock import now
+from clock import HOUR, now
 from model.messages import DISCORD_EPOCH_MS, Author, Message
 from model.outcomes import Removed
 from services.conversations import read_watermarks, render_watermarks
 from services.llm import Budget, BudgetLimits, Limiter
-from services.llm.usage import HOUR, read_spent, render_spent
+from services.llm.usage import read_spent, render_spent
 from services.privacy import limits_pseudonym
 from services.storage import files
 from settings import load

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from clock import DAY
 from model.conversations import ShownPair
 from model.messages import Author, Message, Place
 from operators.doubting import (
     ASKER_SECONDS,
-    DAY_SECONDS,
     HEARD_SECONDS,
     MOST_BY_STRANGER,
     Doubt,
@@ -351,6 +351,6 @@ async def test_of_a_user_who_asked_nothing_some_doubts_of_a_day_count(who: Autho
     operator = doubts(room.history, room.tracker, room.people, Posts(), lambda _: False)
     text = "no, that deletes your data"
     said = [room.part(room.says(who, text, second=9_000 + n, to=each)) for n, each in enumerate(answers)]
-    later = room.part(room.says(who, text, second=9_000 + DAY_SECONDS + 10, to=answers[0]))
+    later = room.part(room.says(who, text, second=9_000 + DAY + 10, to=answers[0]))
     seen = await watch("abcdefgh|", operator, values=dict(zip("abcdefgh", [*said, later], strict=True)))
     assert len([each for _, each in seen if isinstance(each, Doubt)]) == wanted + 1

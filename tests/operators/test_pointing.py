@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from clock import DAY
 from examples.extending.operator import sign
 from model.conversations import Conversation, Role, ShownPair, Turn
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.pointing import DAY, PointRules, RecentReplies, add_links, point, remember_replies
+from operators.pointing import PointRules, RecentReplies, add_links, point, remember_replies
 from operators.step import StepOperator, in_turn, step
 from services.assistant import Addresses, Inquiry, Unanswered, outcome_of
 from services.conversations.in_flight import WorkCancelled

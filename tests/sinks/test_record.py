@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from clock import VirtualLoop
+from clock import DAY, HOUR, VirtualLoop
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from services.storage import files
 from services.telemetry import parse_part_outcome
 from sinks import results
-from sinks.results import DAY, FIRST_SECOND, HOUR, MOST_REFUSED_AN_HOUR, OutcomeRecord
+from sinks.results import FIRST_SECOND, MOST_REFUSED_AN_HOUR, OutcomeRecord
 from tests.services.telemetry.test_ended import outcome, plain
 
 SOME_DAY = 1_790_000_000.0  # 2026-09-21

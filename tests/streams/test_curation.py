@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from reactivex.subject import Subject
 
-from clock import now, rfc3339
+from clock import DAY, now, rfc3339
 from model.conversations import REPLY, TAUGHT
 from services.assistant.curator import ClassificationResult
 from services.assistant.describing import NotDescribed
@@ -29,7 +29,7 @@ from services.team.decisions import Action, Actor, Decision
 from services.team.filing import has_changed
 from services.team.library import TeamLibrary
 from sinks.team import RawArchive
-from streams.curation import DAY_SECONDS, CurationRules, CurationServices, NewDescription, curation
+from streams.curation import CurationRules, CurationServices, NewDescription, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.services.team.test_library import block_of
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
@@ -887,7 +887,7 @@ async def test_words_that_are_taken_out_again_and_again_cost_no_calls(tmp_path: 
     assert "User: How do I …" in topic_files(tmp_path)["things.txt"]
     assert "lantern" not in topic_files(tmp_path)["things.txt"] + str(team.index)
     assert is_whole(tmp_path, team.library)
-    await asyncio.sleep(DAY_SECONDS)
+    await asyncio.sleep(DAY)
     await team.hears(asked_as(first, 9, "How …"))
     await asyncio.sleep(1)
     assert (team.curator.asked, len(team.describing.asked)) == (calls, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from nats.aio.client import Client
 
+from clock import DAY
 from services.storage import FileChange
 from tests.transport.connected import client
 from transport import folder_log
@@ -12,7 +13,7 @@ from transport.connection import streams_of
 from transport.fenced_log import FencedLog
 from transport.folder_log import OrphanedBlobs, Writer
 from transport.object_store import ObjectBucket
-from transport.streams import BLOBS, DAY_SECONDS
+from transport.streams import BLOBS
 
 __all__ = ["client"]
 
@@ -26,7 +27,7 @@ def two_days_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written now is two days old for who sweeps, and for who writes."""
     for module in (folder_log, folder_log):
         now = module.now
-        monkeypatch.setattr(module, "now", lambda now=now: now() + 2 * DAY_SECONDS)
+        monkeypatch.setattr(module, "now", lambda now=now: now() + 2 * DAY)
 
 
 async def names(connected: Client) -> list[str]:
@@ -83,6 +84,6 @@ async def test_pieces_without_a_head_go_too(client: Client, monkeypatch: pytest.
     sweeping = OrphanedBlobs(streams)
     await sweeping.sweep()
     assert (await streams.stream_info(stream)).state.messages == 1
-    monkeypatch.setattr(folder_log, "DAY_SECONDS", 0)
+    monkeypatch.setattr(folder_log, "DAY", 0)
     await sweeping.sweep()
     assert (await streams.stream_info(stream)).state.messages == 0

@@ -15,7 +15,7 @@ import aiohttp
 import discord
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
-from clock import now
+from clock import DAY, now
 from services.discord.dispatches import read_frame
 from services.discord.live.calls import UNAUTHORIZED, reason, refusal
 from services.discord.protocols import GatewayHealth, GatewayRefused
@@ -230,7 +230,6 @@ LONGEST_PAUSE_SECONDS = 60.0
 NEW_SESSION_EVERY = 5
 """After so many failures a new session is tried once: the address to resume at may be down. While the network is away
 this costs nothing; the old session can still be resumed then."""
-DAY_SECONDS = 86_400.0
 FREE_IDENTIFIES = 500
 """Discord resets the token of a bot that identifies more than 1,000 times a day. Half of that goes at the speed of
 the back-off, the other half is spread over a day."""
@@ -251,9 +250,9 @@ class IdentifyLimiter:
 
     def wait(self, at: float) -> float:
         """Return the seconds until the next may be sent."""
-        if len(self._at) < FREE_IDENTIFIES or at - self._at[0] >= DAY_SECONDS:
+        if len(self._at) < FREE_IDENTIFIES or at - self._at[0] >= DAY:
             return 0.0
-        return max(0.0, self._at[-1] + DAY_SECONDS / FREE_IDENTIFIES - at)
+        return max(0.0, self._at[-1] + DAY / FREE_IDENTIFIES - at)
 
     def note_sent(self, at: float) -> None:
         self._at.append(at)
