@@ -146,7 +146,7 @@ def approval_rules(settings: Settings, guild_id: int | None = None) -> ApprovalR
     return ApprovalRules(
         approval=answering.approval,
         by_channel={channel: server.approval_in(channel) for channel in server.discord.channels},
-        below=answering.approval_below,
+        min_confidence=answering.approval_below,
         seconds=answering.approval_minutes * 60,
         review_channel_id=server.discord.review_channel_id or 0,
     )

@@ -31,7 +31,7 @@ class ApprovalRules:
 
     Attributes:
         approval: of a server; `by_channel`: exceptions by channel id.
-        below: with `unsure`, answers wait if the search is less confident (`is_sure`).
+        min_confidence: with `unsure`, answers wait if the search is less confident, or not `is_sure` of all of them.
         seconds: how long an answer waits.
         review_channel_id: where people decide; 0: nowhere, as nothing waits.
         is_public: returns True if what is said in a place may become knowledge of the team.
@@ -39,7 +39,7 @@ class ApprovalRules:
 
     approval: Approval = "off"
     by_channel: Mapping[int, Approval] = field(default_factory=dict[int, Approval])
-    below: float = 0.8
+    min_confidence: float = 0.8
     seconds: float = DAY
     review_channel_id: int = 0
     is_public: Callable[[int], bool] = lambda _place_id: True
@@ -88,7 +88,7 @@ async def pairs_in(library: Library, source_ids: Iterable[str]) -> set[tuple[str
     return found
 
 
-def approve(
+def require_approval(
     search: Search, drafts: Drafts, in_flight: InFlight, rules: ApprovalRules, library: Library | None = None
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Pass an answer that needs nobody's approval. Store any other as a draft, and end its inquiry as held.
@@ -101,71 +101,69 @@ def approve(
     topics of the team are that it is from. Raises OSError: the draft cannot be stored; WorkCancelled: somebody whose
     words may stand in it was forgotten meanwhile.
     """
-    # Some 40 ms that answers without approval do without.
-    from services.conversations import Draft, StartedReply, WorkCancelled  # noqa: PLC0415
-    from services.discord import thread_name  # noqa: PLC0415
-    from services.telemetry import QUESTION_CHARS  # noqa: PLC0415
 
-    async def approved(inquiry: Inquiry) -> Inquiry | Outcome:
+    async def hold_or_pass(inquiry: Inquiry) -> Inquiry | Outcome:
         part = inquiry.part
         approval = rules.by_channel.get(part.place.channel_id, rules.approval)
         if approval == "off":
             return inquiry
         found = await search.find(inquiry.query or inquiry.request)
         confidence = round(found.confidence if is_from_team(inquiry.shown_sources) else found.documents_confidence, 2)
-        held = approval == "all" or confidence < rules.below or not is_sure(inquiry, found)
-        inquiry.decisions["approve"] = {"held": held, "confidence": confidence}
-        if not held:
+        is_held = approval == "all" or confidence < rules.min_confidence or not is_sure(inquiry, found)
+        inquiry.decisions["approve"] = {"held": is_held, "confidence": confidence}
+        if not is_held:
             return inquiry
         if inquiry.token.error is not None:
             raise inquiry.token.error
         inquiry.token.commit()
         text = inquiry.draft + links_block(inquiry.links)
         if drafts.folder is not None:
-            topics = [each for each in inquiry.shown_sources if is_topic(each)]
-            held_pairs = set[tuple[str, str]]() if library is None else await pairs_in(library, topics)
-            pairs = held_pairs.intersection(inquiry.cited_pairs) or held_pairs
-            draft = draft_of(inquiry, text, confidence, pairs)
-            if drafts.may_hold_forgotten_words(draft, part.closed_at):
-                raise WorkCancelled(Reason.DELETED)
-            token = in_flight.hold_for_draft(part, draft.reply.place_id)
-            try:
-                await drafts.put(draft)
-            except OSError:
-                in_flight.end_hold_for_draft(part)
-                raise
-            drafts.watch(draft, token)
-            drafts.cancel_if_forgotten(draft, part.closed_at)
-            await drafts.drop_old(now())
+            pairs = await pairs_behind(inquiry, library)
+            await drafts.hold(make_draft(inquiry, text, confidence, pairs, rules), part, in_flight)
         log.info("approve: held, confidence %.2f", confidence)
         return outcome_of(inquiry, OutcomeKind.HELD, Reason.HELD_FOR_APPROVAL, reply_text=text)
 
-    def draft_of(inquiry: Inquiry, text: str, confidence: float, pairs: Iterable[tuple[str, str]]) -> Draft:
-        part, asked, at = inquiry.part, inquiry.conversation.asked_text, now()
-        texts = {turn.message_id: turn.text for turn in inquiry.conversation.turns if turn.asked_now}
-        opens_thread = inquiry.reply_place_id is None
-        return Draft(
-            reply=StartedReply.to(
-                part,
-                inquiry.case_id,
-                question=asked[:QUESTION_CHARS],
-                sources=recordable_sources(inquiry.shown_sources),
-                people=inquiry.people,
-                shown_pairs=inquiry.shown_pairs,
-            ),
-            channel_id=part.place.channel_id,
-            thread_name=thread_name(line_that_asks(asked)) if opens_thread else "",
-            text=text,
-            level=str(inquiry.level),
-            confidence=confidence,
-            held_at=at,
-            until=at + rules.seconds,
-            is_public=rules.is_public(part.place.id),
-            review_channel_id=rules.review_channel_id,
-            asked_texts=tuple(texts.get(each, "") for each in part.message_ids),
-            pairs=tuple(sorted(pairs)),
-            shown=shown_in(inquiry),
-            documents=() if inquiry.toolset is None else tuple(sorted(inquiry.toolset.found_documents())),
-        )
+    return hold_or_pass
 
-    return approved
+
+async def pairs_behind(inquiry: Inquiry, library: Library | None) -> set[tuple[str, str]]:
+    """Return the conversations of the team that an answer is from: those that it cites, or all that its topics hold."""
+    topics = [each for each in inquiry.shown_sources if is_topic(each)]
+    pairs = set[tuple[str, str]]() if library is None else await pairs_in(library, topics)
+    return pairs.intersection(inquiry.cited_pairs) or pairs
+
+
+def make_draft(
+    inquiry: Inquiry, text: str, confidence: float, pairs: Iterable[tuple[str, str]], rules: ApprovalRules
+) -> Draft:
+    # Some 40 ms that answers without approval do without.
+    from services.conversations import Draft, StartedReply  # noqa: PLC0415
+    from services.discord import thread_name  # noqa: PLC0415
+    from services.telemetry import QUESTION_CHARS  # noqa: PLC0415
+
+    part, asked, at = inquiry.part, inquiry.conversation.asked_text, now()
+    texts = {turn.message_id: turn.text for turn in inquiry.conversation.turns if turn.asked_now}
+    opens_thread = inquiry.reply_place_id is None
+    return Draft(
+        reply=StartedReply.to(
+            part,
+            inquiry.case_id,
+            question=asked[:QUESTION_CHARS],
+            sources=recordable_sources(inquiry.shown_sources),
+            people=inquiry.people,
+            shown_pairs=inquiry.shown_pairs,
+        ),
+        channel_id=part.place.channel_id,
+        thread_name=thread_name(line_that_asks(asked)) if opens_thread else "",
+        text=text,
+        level=str(inquiry.level),
+        confidence=confidence,
+        held_at=at,
+        until=at + rules.seconds,
+        is_public=rules.is_public(part.place.id),
+        review_channel_id=rules.review_channel_id,
+        asked_texts=tuple(texts.get(each, "") for each in part.message_ids),
+        pairs=tuple(sorted(pairs)),
+        shown=shown_in(inquiry),
+        documents=() if inquiry.toolset is None else tuple(sorted(inquiry.toolset.found_documents())),
+    )

@@ -15,7 +15,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant import line_that_asks
 from services.conversations import (
     FORGOTTEN,
-    SHOWN_QUESTION_CHARS,
+    MOST_REVIEW_QUESTION_CHARS,
     UNKNOWN_DRAFT,
     Draft,
     DraftAction,
@@ -151,7 +151,7 @@ class DraftSink:
             request.tell("The bot cannot write to its disk. Look at the draft again in some minutes.")
             # A request that no person made is repeated; after a person's, the draft is only resumed.
             again = request if request.told is None else DraftRequest(draft.id, DraftAction.RESUME)
-            self.drafts.ask_in(AGAIN_SECONDS, again)
+            self.drafts.schedule(AGAIN_SECONDS, again)
             return None
         except WorkCancelled:  # another process has taken the draft over
             request.tell("Another process decides about it now: look again in a moment.")
@@ -233,7 +233,7 @@ class DraftSink:
         channel_id = draft.review_channel_id
         self._note_visibility(channel_id)
         if self._is_secret_there(draft):
-            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            self.drafts.schedule(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
             return
         try:
             review_id = await self.reviews.find(channel_id, draft.id)  # posted before a crash, and not noted
@@ -245,7 +245,7 @@ class DraftSink:
                 log.error(  # noqa: TRY400 (a line for the operator)
                     "discord.review_channel_id: drafts wait that the team is not shown there: %s; tried again", failure
                 )
-            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            self.drafts.schedule(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
             return
         self._warned.discard(channel_id)
         await self.drafts.put(replace(draft, review_id=review_id))
@@ -263,7 +263,7 @@ class DraftSink:
             )
         for each in self.drafts.waiting:
             if each.review_id and each.review_channel_id == channel_id:
-                self.drafts.ask_in(0, DraftRequest(each.id, DraftAction.SHOW))
+                self.drafts.schedule(0, DraftRequest(each.id, DraftAction.SHOW))
 
     def _is_secret_there(self, draft: Draft) -> bool:
         """Return True if everybody can view the review channel of a draft, and not everybody read what was asked."""
@@ -289,7 +289,7 @@ class DraftSink:
         if keeps and not draft.may_be_kept:
             raise DecisionRefused(
                 "Only an answer that was edited, in a public channel, can be kept, to a question of at most "
-                f"{SHOWN_QUESTION_CHARS} characters that has not been edited since. Use *Post*."
+                f"{MOST_REVIEW_QUESTION_CHARS} characters that has not been edited since. Use *Post*."
             )
         try:
             asked = await self.question_now(draft)
@@ -341,7 +341,7 @@ class DraftSink:
             piece_ids = await self.replies.post_approved(draft.started_reply, draft.thread_name)
         except (Undelivered, LookupFailed) as failure:
             log.warning("an approved answer is posted later: %s", failure)
-            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            self.drafts.schedule(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
             raise DecisionRefused("Discord does not take it now; it is posted as soon as it does.") from failure
         except PostFailed as failure:
             log.warning("an approved answer was refused, and waits again: %s", failure)
@@ -368,7 +368,7 @@ class DraftSink:
             kept = await self.archive(capture_of(draft, piece_ids))
         except archive_files.ArchiveUnwritable as error:
             log.error("an answer of the team is kept later: %s", error)  # noqa: TRY400 (a line for the operator)
-            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            self.drafts.schedule(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
             raise DecisionRefused("It is posted; it is kept as soon as the disk can be written.") from error
         return kept.qa_id if kept.result is OutcomeKind.CAPTURED else None
 
@@ -388,7 +388,7 @@ class DraftSink:
             with suppress(OSError):  # else the next start shows it again
                 await self.drafts.put(replace(draft, is_shown=True))
         else:
-            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.SHOW))
+            self.drafts.schedule(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.SHOW))
 
     async def _refresh(self, draft: Draft) -> None:
         """Show what is so now."""
@@ -450,8 +450,8 @@ def address_of(draft: Draft) -> str:
 def card_of(draft: Draft) -> ReviewCard:
     """Make the message about a draft that waits."""
     post = draft.reply.post
-    question = escape_markup(post.question[:SHOWN_QUESTION_CHARS])
-    if len(post.question) > SHOWN_QUESTION_CHARS:
+    question = escape_markup(post.question[:MOST_REVIEW_QUESTION_CHARS])
+    if len(post.question) > MOST_REVIEW_QUESTION_CHARS:
         question += f"… ({len(post.question):,} characters)"
     sources = ", ".join(map(escape_markup, post.sources)) or "none"
     if len(sources) > SOURCES_CHARS:

@@ -19,7 +19,7 @@ from dataflow.metering import operator_watch
 from model.events import Edited, Event, Ready
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.answering import AnswerRules, gather, hold, permit
-from operators.approving import approve
+from operators.approving import require_approval
 from operators.pointing import remember_replies
 from operators.step import failure_of, in_order, in_turn, step
 from services.assistant import Inquiry, skip_outcome
@@ -73,7 +73,9 @@ def answers(
     # Not in `in_order`, whose steps may begin again: a draft is stored, and a reply posted, once.
     replied = step("reply", replying, most, s.gauge)
     if any(each.approval.is_on for each in s.servers.values()):
-        approving = for_server(lambda at: approve(at.search, s.drafts, s.in_flight, at.approval, at.library), s.servers)
+        approving = for_server(
+            lambda at: require_approval(at.search, s.drafts, s.in_flight, at.approval, at.library), s.servers
+        )
         replied = in_turn(step("approve", approving, most, s.gauge), replied)
     queue = operator_watch(s.gauge, "queue")
     return inquiries.pipe(
@@ -167,7 +169,7 @@ def approvals(
         if isinstance(event, Edited) and drafts.has_held(event.message_id):
             for draft in drafts.waiting:
                 if event.message_id in draft.reply.asked_ids:
-                    drafts.ask_in(SHOW_EDIT_SECONDS, DraftRequest(draft.id, DraftAction.SHOW))
+                    drafts.schedule(SHOW_EDIT_SECONDS, DraftRequest(draft.id, DraftAction.SHOW))
 
     earlier = events.pipe(ops.do_action(on_completed=drafts.close), concat_map_iterable(resumed))
     handling = serialize_by_key(

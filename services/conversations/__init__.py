@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from services.conversations.context import Context, ContextRules
     from services.conversations.drafts import (
         FORGOTTEN,
-        SHOWN_QUESTION_CHARS,
+        MOST_REVIEW_QUESTION_CHARS,
         UNKNOWN_DRAFT,
         Draft,
         DraftAction,

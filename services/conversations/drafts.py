@@ -31,8 +31,8 @@ KEPT_SECONDS = 7 * DAY
 reads again is recognised."""
 
 FORGOTTEN = -1
-"""Stands in the place of the id of a person who is forgotten."""
-SHOWN_QUESTION_CHARS = 800
+"""Stands for a forgotten person in `Draft.edited_by` and `Draft.decided_by`."""
+MOST_REVIEW_QUESTION_CHARS = 800
 """The most of a question that the review channel shows."""
 
 
@@ -63,20 +63,22 @@ class Draft:
         text: the whole answer, as it would be posted; empty when the draft has ended.
         level: as in `Outcome`.
         confidence: of the search in its first pages, 0 to 1.
-        held_at, until: when it was held, and when its time is up; seconds since 1970.
+        held_at: when it was held, in seconds since 1970.
+        until: when its time is up; of an ended draft: when its record may be removed.
         is_public: what is said in its place may become knowledge of the team.
         review_channel_id, review_id: where people decide, and the message there; 0: not posted yet.
-        edited_by, decided_by: people; 0: nobody, or somebody at the dashboard; `FORGOTTEN`: somebody who is.
+        edited_by: the person who edited it last; None: nobody; 0: somebody at the dashboard.
+        decided_by: the person who decided; 0: nobody yet, or somebody at the dashboard.
         editors: the ids of all people who have edited it.
         pairs: the conversations of the team that the answer is from, as in `Inquiry.cited_pairs`; none once a person
             has edited it.
         documents: the files and runbooks that the answer is from: the collection of each, and its id there.
-        shown: the other messages that it was made with: the place, the id, and a hash of the text of each; none once a
-            person has edited it.
+        shown: the other messages that the model was shown: the place, the id, and a hash of the text of each; none once
+            a person has edited it.
         is_reworded: the question was edited while the draft waited.
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
-        is_shown: the message in the review channel says how it ended.
+        is_shown: the message in the review channel shows how it ended.
         is_recorded: the outcome that says how it ended is on the disk.
         asked_texts: the text of each of `reply.asked_ids`; none in a draft of an earlier version, which has them
             together, as the question of `reply`.
@@ -139,7 +141,7 @@ class Draft:
         """Return True if the answer may be kept as what the team taught: a person has edited it, its place is public,
         the asker has not edited the question since, and the review channel has shown the whole of it.
         """
-        is_shown_whole = len(self.reply.post.question) <= SHOWN_QUESTION_CHARS
+        is_shown_whole = len(self.reply.post.question) <= MOST_REVIEW_QUESTION_CHARS
         return self.edited_by is not None and self.is_public and is_shown_whole and not self.is_reworded
 
     def is_asked_by(self, texts: Sequence[str]) -> bool:
@@ -282,6 +284,24 @@ class Drafts:
             await run_blocking(files.replace, self._path(draft.id), render_draft(draft))
         self._note(draft)
 
+    async def hold(self, draft: Draft, part: Part, in_flight: InFlight) -> None:
+        """Store a new draft, whose answer is to `part`. What makes that unnecessary ends the draft from now on.
+
+        Raises OSError: it cannot be stored; WorkCancelled: somebody whose words may stand in it was forgotten since the
+        part was closed.
+        """
+        if self._may_hold_forgotten_words(draft, part.closed_at):
+            raise WorkCancelled(Reason.DELETED)
+        token = in_flight.hold_for_draft(part, draft.reply.place_id)
+        try:
+            await self.put(draft)
+        except OSError:
+            in_flight.end_hold_for_draft(part)
+            raise
+        self.watch(draft, token)
+        self.cancel_if_forgotten(draft, part.closed_at)
+        await self.drop_old(now())
+
     async def note_recorded(self, draft_ids: Iterable[int]) -> None:
         """Note that outcomes are on the disk, so that no start repeats those of ended drafts. Raises OSError."""
         for draft in filter(None, map(self.find, draft_ids)):
@@ -304,7 +324,7 @@ class Drafts:
             self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=reason))
 
         self._tokens[draft.id] = token
-        self.ask_in(draft.until - now(), DraftRequest(draft.id, DraftAction.EXPIRE))
+        self.schedule(draft.until - now(), DraftRequest(draft.id, DraftAction.EXPIRE))
         try:
             token.attach(cancel)
         except WorkCancelled:
@@ -323,7 +343,7 @@ class Drafts:
             if draft.state is DraftState.WAITING or not (draft.is_shown and draft.is_recorded):
                 yield DraftRequest(draft.id, DraftAction.RESUME)
 
-    def ask_in(self, seconds: float, request: DraftRequest) -> None:
+    def schedule(self, seconds: float, request: DraftRequest) -> None:
         """Make a request later; one at a time for each draft and action."""
         if not self._is_closed:
             key = (request.draft_id, request.action)
@@ -365,17 +385,13 @@ class Drafts:
             self._by_id[draft.id] = draft.without_person(user_id)
             if draft.state is DraftState.ENDED:
                 continue
-            # One that was decided about meanwhile has its file back.
+            # A decision that ran at the same time may have written the file again: look at the draft as well.
             if draft.holds_words_of(user_id) or self.is_ended_by_forgetting(draft.id):
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
-    def may_hold_forgotten_words(self, draft: Draft, since: float) -> bool:
-        """Return True if words of somebody who was forgotten `since` then may stand in a draft."""
-        return any(at >= since and draft.holds_words_of(user_id) for user_id, at in self._forgotten_at.items())
-
     def cancel_if_forgotten(self, draft: Draft, since: float) -> None:
-        """Ask for the end of a stored draft if `may_hold_forgotten_words` is true."""
-        if self.may_hold_forgotten_words(draft, since):
+        """Ask for the end of a stored draft if words of somebody who was forgotten `since` then may stand in it."""
+        if self._may_hold_forgotten_words(draft, since):
             self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
     def rename_sources(self, ids: Mapping[str, str]) -> None:
@@ -401,6 +417,9 @@ class Drafts:
         for told in self._told:
             if not told.done():
                 told.set_result(STOPPING)
+
+    def _may_hold_forgotten_words(self, draft: Draft, since: float) -> bool:
+        return any(at >= since and draft.holds_words_of(user_id) for user_id, at in self._forgotten_at.items())
 
     def _note(self, draft: Draft) -> None:
         self._by_id[draft.id] = draft
@@ -447,14 +466,15 @@ def render_draft(draft: Draft) -> bytes:
 
 def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], bool]) -> int:
     """End the drafts in which words of a person may stand, and remove damaged files; drop the person from those that
-    they decided about. Returns how many drafts changed. Blocking. Raises OSError.
+    they decided about. Returns how many drafts were changed or removed. Blocking. Raises OSError.
     """
 
     def forgotten(draft: Draft) -> Draft:
         texts = "\n".join((draft.reply.post.question, *draft.asked_texts, draft.text))
         is_over = draft.state is DraftState.ENDED
         if not is_over and (draft.holds_words_of(user_id) or has_their_words(texts)):
-            draft = draft.as_ended(DraftEnd.WITHDRAWN, 0, draft.held_at)  # there is no clock here; it was not before
+            # No loop runs here that has the time: the earliest end that is possible.
+            draft = draft.as_ended(DraftEnd.WITHDRAWN, 0, draft.held_at)
         return draft.without_person(user_id)
 
     drafts = {folder / f"{draft.id}.json": draft for draft in read_drafts(folder)}

@@ -13,7 +13,7 @@ from clock import now
 from model.conversations import Conversation, Role, Turn
 from model.messages import AuthorType
 from model.outcomes import Approval, Outcome, OutcomeKind
-from operators.approving import ApprovalRules, approve, digest_of, pairs_in, shown_in
+from operators.approving import ApprovalRules, digest_of, pairs_in, require_approval, shown_in
 from services.assistant import Inquiry
 from services.conversations import Draft, DraftAction, DraftRequest, Drafts, InFlight, WorkCancelled
 from services.conversations.drafts import read_drafts
@@ -38,7 +38,7 @@ async def after(
 ) -> Inquiry | Outcome:
     search = rules.pop("search", None) or ScriptedSearch(found(passage(GUIDE), confidence=confidence))
     kept, in_flight = drafts or Drafts(), rules.pop("in_flight", InFlight())
-    step = approve(search, kept, in_flight, ApprovalRules(approval=approval, **rules))
+    step = require_approval(search, kept, in_flight, ApprovalRules(approval=approval, **rules))
     return await step(inquiry)
 
 
