@@ -1,4 +1,4 @@
-"""The data folder: its lock, the state that a run reads at start and saves, and the order of copying in a backup."""
+"""The data folder: its lock and its permissions, and the state that a run reads at start and saves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import copy
 import logging
-import os
 import re
 import unicodedata
 from collections import defaultdict
@@ -50,10 +49,9 @@ from services.llm import (
 from services.privacy import limits_pseudonym, new_pseudonym_key, pseudonym_key
 from services.redaction import Redactor
 from services.storage import DataFolder, files, lock, make_private
-from services.storage.backups import CopyOrder
 from services.team import AuditLog, CapturedMessage
 from services.telemetry import number_of
-from settings import GuildLimitSettings, KnowledgeSettings, LimitSettings, Settings
+from settings import GuildLimitSettings, LimitSettings, Settings
 from sinks.results import OutcomeRecord
 
 log = logging.getLogger(__name__)
@@ -81,8 +79,13 @@ def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
         yield
 
 
+MADE_KB_PATHS = ("index_path", "index_cache_path", "web_fetch_cache_dir")
+LEARNED_KB_PATHS = ("team_raw_dir", "team_topics_dir", "team_index_path", "team_index_cache_path", "team_state_path")
+KB_PATHS = ("sources_dir", "links_file_path", *MADE_KB_PATHS, *LEARNED_KB_PATHS)
+"""The keys of `kb` that say where something is: what is made of documents and links, what the bot learns, and all."""
+
 _OPERATORS_FOLDERS = frozenset({"backups", "logs", "recordings"})
-"""Folders that operators add to a data folder that is the bot's alone."""
+"""Folders of an operator, with which a data folder is still the bot's alone."""
 
 
 def private_paths(settings: Settings) -> set[Path]:
@@ -94,108 +97,17 @@ def private_paths(settings: Settings) -> set[Path]:
     own = {path for path in inside if folder.is_own(path)}
     others = [path for path in inside if path not in own and path.name not in _OPERATORS_FOLDERS]
     places = own if others else {folder.root}
-    places |= {kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir, kb.team_raw_dir}
-    places |= {kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path}
+    places |= {getattr(kb, key) for key in (*MADE_KB_PATHS, *LEARNED_KB_PATHS)}
     if log_file is not None:
         places |= {log_file, *log_file.parent.glob(f"{log_file.name}.*")}
     return places
 
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-"""The ending of earlier log files."""
-
-
-def copy_order(settings: Settings) -> CopyOrder:
-    """Give the order in which a backup copies the data folder: the reverse of the order in which the files are written.
-
-    First the watermarks, which say that messages are done. Then answers: those being posted or waiting for
-    approval, before recorded ones, which they become. Then team knowledge: topics, the decisions that they are made
-    of, pending captures, and the archive that all of these are about. Likewise the index, its cache, and the pages.
-    Last the lists that keep data from being used (deleted files, runbooks that are not shown, people who opted
-    out): their newest state counts.
-    """
-    folder = DataFolder(settings.app.data_dir)
-    first, last = [folder.watermarks, folder.outbox, folder.drafts, folder.posts, folder.feedback], list[Path]()
-    for each in settings.servers.values():
-        own, kb = DataFolder(each.app.data_dir), each.kb
-        first += (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, own.decisions)
-        first += (own.pending, kb.index_path, kb.index_cache_path)
-        # The places of captures are noted after these.
-        last += (kb.team_raw_dir, own.places, kb.web_fetch_cache_dir, kb.links_file_path, *kb.document_folders)
-    last += (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
-    return CopyOrder(first=_plain(*first), last=_plain(*last), excluded=_plain(*_logs(settings), *_secrets(settings)))
-
-
-_SECRETS = re.compile(r"\.env(?:rc|\..*)?~?|.*\.env~?", re.IGNORECASE | re.DOTALL)
-"""Names of files with variables: `.env`, `.env.local`, `.envrc`, `prod.env`, and an editor's copies."""
-
-
-def _secrets(settings: Settings) -> Iterator[Path]:
-    """Return the paths of the token and the keys: a backup goes to places where these must not be."""
-    paths = settings.app.data_dir.rglob("*")
-    yield from sorted(path for path in paths if not path.is_dir() and _is_secret(path))
-
-
-def _is_secret(path: Path) -> bool:
-    # Not `resolve()`: before Python 3.13 it raises where a link leads to itself.
-    leads_to = Path(os.path.realpath(path)).name
-    return bool(_SECRETS.fullmatch(path.name) or _SECRETS.fullmatch(leads_to))
-
-
-KB_PATHS = (
-    "sources_dir",
-    "links_file_path",
-    "index_path",
-    "index_cache_path",
-    "web_fetch_cache_dir",
-    "team_raw_dir",
-    "team_topics_dir",
-    "team_index_path",
-    "team_index_cache_path",
-    "team_state_path",
-)
-"""The keys of `kb` that say where something is."""
-
-
-def files_not_in_backup(settings: Settings) -> Iterator[str]:
-    """Name the bot's files that a backup does not contain, each with the reason in brackets."""
-    for path in _secrets(settings):
-        yield f"{path} (it holds secrets; keep it apart)"
-    root = os.path.realpath(settings.app.data_dir)
-    for guild_id, each in settings.servers.items():
-        yield from _outside(root, each.kb, "" if guild_id is None else f"guilds.{guild_id}.")
-    if settings.documents.store != "embedded":
-        yield f"documents.store (what the server at {settings.documents.store} keeps)"
-
-
-def _outside(root: str, kb: KnowledgeSettings, above: str) -> Iterator[str]:
-    for key in KB_PATHS:
-        (place,) = _plain(getattr(kb, key))
-        if not place.is_relative_to(root):
-            yield f"{above}kb.{key} ({place} lies outside of app.data_dir)"
-
-
-def _logs(settings: Settings) -> Iterator[Path]:
-    path = settings.logging.file.path
-    if path is not None:
-        yield path
-        there = path.parent.iterdir() if path.parent.is_dir() else ()
-        for each in there:
-            base, _, tail = each.name.rpartition(".")
-            if base == path.name and _DAY.fullmatch(tail):
-                yield each
-
-
-def _plain(*places: Path) -> tuple[Path, ...]:
-    """Make paths absolute, and resolve links in their folders, so that they can be compared; links themselves stay."""
-    plain = (Path(os.path.abspath(place)) for place in places)  # noqa: PTH100 (as said)
-    return tuple(Path(os.path.realpath(place.parent), place.name) for place in plain)
-
-
 SAVE_SECONDS = 2.0
-"""A crash loses the marks of this time: catch-up repeats the messages, and finds in the threads which were answered."""
-MARKS_KEPT_SECONDS = 30.0 * DAY
-"""How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
+"""A crash loses the watermarks of this time: catch-up repeats the messages, and finds in the threads which were
+answered."""
+WATERMARKS_KEPT_SECONDS = 30.0 * DAY
+"""How long a place is quiet before its watermark is dropped; at least twice as long as catch-up looks back."""
 
 
 _INVISIBLE = (
@@ -220,10 +132,31 @@ def marker_pattern(marker: str) -> re.Pattern[str]:
     return re.compile(f"{_INVISIBLE}{{0,20}}".join(f"[{each}]" for each in forms))  # ignoring case takes twice as long
 
 
-LimiterOf = Callable[[str, BudgetLimits, str], Limiter]
-"""Makes the limiter of a group, from its name (`SHARED`, or the id of a server with limits of its own), its limits, and
-the key of the section that sets them."""
 SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class _BudgetGroup:
+    """Those who are counted against the same budgets: a server with limits of its own, or all others.
+
+    Attributes:
+        guild_id: of that server; None for all others.
+        key: of the section that sets the limits.
+        path: of the counts, if they are kept in the data folder.
+    """
+
+    guild_id: int | None
+    limits: BudgetLimits
+    key: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return SHARED if self.guild_id is None else str(self.guild_id)
+
+
+MakeLimiter = Callable[[str, BudgetLimits, str], Limiter]
+"""Makes the limiter of a group, from its name, its limits, and the key of the section that sets them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +165,9 @@ class RunState:
 
     Attributes:
         is_durable: True if the run adds to the files; not so in replays and dry runs, whose answers nobody sees.
-        watermarks: of all places, for catch-up; `watermarks_at_start`: a copy of those that were read at the start.
-            Those of places that are quiet for `marks_kept_seconds` are dropped.
+        watermarks: of all places, for catch-up. Those of places that are quiet for `watermarks_kept_seconds` are
+            dropped.
+        watermarks_at_start: a copy of those that were read at the start.
         outbox: replies of several pieces that are being posted.
         drafts: answers that wait for a person's approval.
         audit: what was decided by whom.
@@ -259,7 +193,7 @@ class RunState:
     opt_outs: OptOutRegistry
     opt_out_marker: str
     changed: asyncio.Event
-    marks_kept_seconds: float
+    watermarks_kept_seconds: float
     spent: Mapping[Path, Spent]
     _forgotten: dict[int, int] = field(default_factory=dict[int, int], init=False)
 
@@ -291,18 +225,16 @@ class RunState:
         return message_id <= self._forgotten.get(author_id, -1)
 
     async def save(self) -> None:
-        """Save marks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""
-        self.watermarks.forget_quiet(self.marks_kept_seconds)
+        """Save watermarks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""
+        self.watermarks.forget_quiet(self.watermarks_kept_seconds)
         for each in self.spent.values():
             each.keep_recent(now())
-        # Rendered on the loop: in a thread, marks could change meanwhile.
-        marks, spent = (
-            render_watermarks(self.watermarks.marks()),
-            {path: render_spent(each) for path, each in self.spent.items()},
-        )
+        # All are rendered on the loop: in a thread, they could change meanwhile.
+        watermarks = render_watermarks(self.watermarks.marks())
+        spent = {path: render_spent(each) for path, each in self.spent.items()}
         tokens = render_token_days(self.token_days)
         # A cancelled save is still finished: it must not overwrite a later one afterwards.
-        await run_blocking(files.replace, self.folder.watermarks, marks)
+        await run_blocking(files.replace, self.folder.watermarks, watermarks)
         for path, counted in spent.items():
             await run_blocking(files.replace, path, counted)
         await run_blocking(files.replace, self.folder.token_days, tokens)
@@ -314,56 +246,42 @@ def read_state(
     settings: Settings,
     *,
     is_durable: bool = True,
-    recorded: bool | None = None,
+    is_replay: bool = False,
+    keeps_reports: bool = False,
     on_tokens: ObserveTokens | None = None,
-    limiter_of: LimiterOf | None = None,
+    make_limiter: MakeLimiter | None = None,
     opt_outs: OptOutRegistry | None = None,
 ) -> RunState:
     """Read the data folder. Blocking.
 
     `is_durable`: earlier runs' messages count as seen, and posts are written as they are made. Not so for replays and
-    dry runs, which may get the same messages again. `recorded`: of a replay, if outcomes and posts are kept for reports
-    of it; None: it is no replay. `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together
-    with other processes; None: budgets are counted here, and kept in the data folder. `opt_outs`: the registry that
-    processes share; None: that of the data folder. Raises OSError: something in the data folder cannot be read.
+    dry runs, which may get the same messages again. `is_replay`: posts from after its time are not read.
+    `keeps_reports`: its outcomes and posts are written, for reports, even if it is not durable. `on_tokens`: called
+    with the tokens of each LLM call. `make_limiter`: its limiters count together with other processes; None: budgets
+    are counted here, and kept in the data folder. `opt_outs`: the registry that processes share; None: that of the data
+    folder. Raises OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
-    kept = is_durable if recorded is None else recorded
+    is_kept = is_durable or keeps_reports
     posts = read_posts(folder.posts)
-    if recorded is not None:  # an earlier replay of the same messages has answered nothing
+    if is_replay:  # an earlier replay of the same messages has answered nothing
         posts = [post for post in posts if snowflake_time(post.last_asked_id) < now()]
-    marks = read_watermarks(folder.watermarks) if is_durable else {}
-    changed, spent = asyncio.Event(), dict[Path, Spent]()
-
-    @cache
-    def key_of_pseudonyms() -> bytes:  # made only when somebody asks
-        try:
-            return run_pseudonym_key(folder, is_durable=is_durable)
-        except OSError:  # a disk that fails keeps nobody from being answered: a key for this run
-            return new_pseudonym_key()
-
-    def pseudonym_in_limits(user_id: int) -> str:
-        return limits_pseudonym(key_of_pseudonyms(), user_id)
-
-    def limiter(group: str, limits: LimitSettings, key: str, path: Path) -> Limiter:
-        if limiter_of is not None:
-            return limiter_of(group, _limits(limits), key)
-        budget = Budget(_limits(limits), read_spent(path), key, pseudonym_in_limits)
-        spent[path] = budget.spent
-        return budget
-
-    counted: dict[int | None, Limiter] = {None: limiter(SHARED, settings.limits, "limits", folder.usage)}
-    for guild_id, server in settings.servers.own.items():
-        if settings.guilds[guild_id].limits != GuildLimitSettings():
-            path = DataFolder(server.app.data_dir).usage
-            counted[guild_id] = limiter(str(guild_id), server.limits, f"guilds.{guild_id}.limits", path)
-    budgets, token_days = Servers(counted), read_token_days(folder.token_days)
+    watermarks = read_watermarks(folder.watermarks) if is_durable else {}
+    groups, spent = list(_budget_groups(settings)), dict[Path, Spent]()
+    limiters: dict[int | None, Limiter]
+    if make_limiter is not None:
+        limiters = {each.guild_id: make_limiter(each.name, each.limits, each.key) for each in groups}
+    else:
+        pseudonym = _lazy_limits_pseudonym(folder, is_durable=is_durable)
+        spent = {each.path: read_spent(each.path) for each in groups}
+        limiters = {each.guild_id: Budget(each.limits, spent[each.path], each.key, pseudonym) for each in groups}
+    budgets, token_days, changed = Servers(limiters), read_token_days(folder.token_days), asyncio.Event()
     return RunState(
         folder=folder,
         is_durable=is_durable,
-        watermarks=Watermarks(marks, on_change=changed.set),
-        watermarks_at_start=Watermarks(copy.deepcopy(marks)),
-        posts=Posts(posts, folder.posts if kept else None),
+        watermarks=Watermarks(watermarks, on_change=changed.set),
+        watermarks_at_start=Watermarks(copy.deepcopy(watermarks)),
+        posts=Posts(posts, folder.posts if is_kept else None),
         outbox=Outbox(folder.outbox if is_durable else None),
         drafts=Drafts(folder.drafts if is_durable else None),
         audit=AuditLog(folder.audit if is_durable else None),
@@ -371,7 +289,7 @@ def read_state(
         usages=budgets.map(lambda budget: Usage(Spending(budget, on_tokens, token_days))),
         token_days=token_days,
         record=OutcomeRecord(
-            folder.outcomes if kept else None,
+            folder.outcomes if is_kept else None,
             Redactor(settings.secrets).text,
             keep_days=settings.report.keep_days,
             on_change=changed.set,
@@ -380,8 +298,29 @@ def read_state(
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,
         spent=spent,
-        marks_kept_seconds=max(MARKS_KEPT_SECONDS, 2 * MINUTE * settings.discord.catch_up_minutes),
+        watermarks_kept_seconds=max(WATERMARKS_KEPT_SECONDS, 2 * MINUTE * settings.discord.catch_up_minutes),
     )
+
+
+def _budget_groups(settings: Settings) -> Iterator[_BudgetGroup]:
+    yield _BudgetGroup(None, _limits(settings.limits), "limits", DataFolder(settings.app.data_dir).usage)
+    for guild_id, server in settings.servers.own.items():
+        if settings.guilds[guild_id].limits != GuildLimitSettings():
+            path = DataFolder(server.app.data_dir).usage
+            yield _BudgetGroup(guild_id, _limits(server.limits), f"guilds.{guild_id}.limits", path)
+
+
+def _lazy_limits_pseudonym(folder: DataFolder, *, is_durable: bool) -> Callable[[int], str]:
+    """Return a function that gives a person's pseudonym in the counts of budgets. The key is made when it is called."""
+
+    @cache
+    def key() -> bytes:
+        try:
+            return run_pseudonym_key(folder, is_durable=is_durable)
+        except OSError:  # a disk that fails keeps nobody from being answered: a key for this run
+            return new_pseudonym_key()
+
+    return lambda user_id: limits_pseudonym(key(), user_id)
 
 
 REPLAY_KEY = b"replay"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
+from assembly.data_folder import LEARNED_KB_PATHS, MADE_KB_PATHS
 from assembly.documents import Documents, NamedStore, published_files, stored_files, unused_stores
 from assembly.graph_parts import GraphParts, ServerParts
 from assembly.team import open_team
@@ -149,10 +150,9 @@ def data_not_in_nats(settings: Settings) -> list[Path]:
     homes = all_server_settings(settings)
     for each in homes:
         kb = each.kb
-        used |= {DataFolder(each.app.data_dir).knowledge_base, *kb.document_folders, kb.links_file_path, kb.index_path}
-        used |= {kb.index_cache_path, kb.web_fetch_cache_dir}
-        learned |= {kb.team_raw_dir, kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path}
-        learned.add(kb.team_state_path)
+        used |= {DataFolder(each.app.data_dir).knowledge_base, *kb.document_folders, kb.links_file_path}
+        used |= {getattr(kb, key) for key in MADE_KB_PATHS}
+        learned |= {getattr(kb, key) for key in LEARNED_KB_PATHS}
     used |= {log_file, *log_file.parent.glob(f"{log_file.name}.*")} if log_file is not None else set()
     leads_to_used = used.union(*(path.parents for path in used))
     folders = [each.app.data_dir for each in homes if each.app.data_dir.is_dir()]

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from assembly import Unusable
-from assembly.data_folder import copy_order, files_not_in_backup
+from assembly.backup_order import copy_order, files_not_in_backup
 from assembly.running import terminated_as_interrupted
 from clock import rfc3339
 from commands.arguments import DONE, FAILED, check_data_dir, check_path_given, print_interrupted, visible

@@ -97,7 +97,9 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console, 
     discord = DiscordAPI(poster=DryRunPoster(), attachments=attachments)
     # The dashboard is of use only if time passes.
     meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
-    state = read_state(settings, is_durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
+    state = read_state(
+        settings, is_durable=False, is_replay=True, keeps_reports=options.data is not None, on_tokens=meters.tokens
+    )
     async with AsyncExitStack() as stack:
         bot = await stack.enter_async_context(open_bot(settings, REPLAY, state, discord, options.models, meters.gauge))
         parts = bot.assemble(state)

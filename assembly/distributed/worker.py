@@ -379,8 +379,8 @@ class PartitionWorker:
 
 
 def _state_of(settings: Settings, shared: SharedServices) -> RunState:
-    limiter_of, opt_outs = shared.budgets.of, shared.people.opt_outs
-    state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs)
+    make_limiter, opt_outs = shared.budgets.of, shared.people.opt_outs
+    state = read_state(settings, on_tokens=shared.meters.tokens, make_limiter=make_limiter, opt_outs=opt_outs)
     # So that replies of one piece are noted before they are posted as well.
     return replace(state, outbox=Outbox(state.folder.outbox, least_pieces=1))
 
@@ -439,7 +439,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         key = await use_shared_feedback_key(people, DataFolder(settings.app.data_dir))
         budgets = await enter(SharedBudgets(streams_of(process.client), name_of=partial(limits_pseudonym, key)))
         state = read_state(
-            settings, is_durable=False, on_tokens=meters.tokens, limiter_of=budgets.of, opt_outs=people.opt_outs
+            settings, is_durable=False, on_tokens=meters.tokens, make_limiter=budgets.of, opt_outs=people.opt_outs
         )
         bot = await enter(
             open_bot(
@@ -464,9 +464,9 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
 async def open_people_services(process: Process, shared: SharedServices) -> AsyncGenerator[PeopleServices]:
     """Open the services for people that no partition owns, with the slash commands, until the end of the block."""
     bot, people, settings = shared.bot, shared.people, shared.bot.settings
-    limiter_of, opt_outs = shared.budgets.of, people.opt_outs
+    make_limiter, opt_outs = shared.budgets.of, people.opt_outs
     state = read_state(
-        settings, is_durable=False, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs
+        settings, is_durable=False, on_tokens=shared.meters.tokens, make_limiter=make_limiter, opt_outs=opt_outs
     )
     parts = bot.assemble(state, shared.meters.results)
     parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])

@@ -135,7 +135,7 @@ async def test_budgets_that_are_kept_elsewhere_are_asked_for_by_group_and_not_wr
         asked.append(known)
         return Budget(BudgetLimits())
 
-    state = read_state(settings, limiter_of=elsewhere)
+    state = read_state(settings, make_limiter=elsewhere)
     await state.save()
     assert asked == [
         ("shared", BudgetLimits(), "limits"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assembly.data_folder import copy_order
+from assembly.backup_order import copy_order
 from clock import rfc3339
 from services.conversations import read_posts
 from services.storage import DataFolder
