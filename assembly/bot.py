@@ -42,7 +42,7 @@ from services.discord.live import (
     Press,
     RestFetcher,
 )
-from services.discord.slash import Commands
+from services.discord.slash import CommandRegistry
 from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.llm import MAX_IMAGE_BYTES, why_unreachable
@@ -101,7 +101,7 @@ def gateway_for(
     *,
     health: GatewayHealth,
     arrivals: Subject[None],
-    slash: Commands | None,
+    slash: CommandRegistry | None,
 ) -> Gateway:
     """Return the source of dispatches, not connected yet. It tells `arrivals` and `slash` of each guild that comes."""
 

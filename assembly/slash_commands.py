@@ -33,7 +33,7 @@ from services.discord.slash import (
     Callback,
     CommandOption,
     CommandRefused,
-    Commands,
+    CommandRegistry,
     SlashCommand,
 )
 from services.documents import (
@@ -492,7 +492,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     in the language of the text. `is_unredacted` switches this off. Raises TypeError: the callback does not take the
     options of the row.
     """
-    callback = command.callback(services)
+    callback = command.make_callback(services)
     _, *takes = signature(callback).parameters
     if takes != [*command.options]:
         raise TypeError(f"/{name}: its options are {[*command.options]}, its callback takes {takes}")
@@ -521,8 +521,8 @@ async def slash_commands(
     llm: StructuredLLM | None,
     documents: Documents | None = None,
     forget: Callable[[Call], Coroutine[Any, Any, str]] | None = None,
-) -> AsyncGenerator[Commands]:
-    """The commands in a client, until the end of the block; `Commands.register_in` registers them in a guild.
+) -> AsyncGenerator[CommandRegistry]:
+    """The commands in a client, until the end of the block; `CommandRegistry.register_in` registers them in a guild.
 
     `llm`: the model that answers; None: the extractive assistant answers. `forget`: carries out `/privacy forget`;
     None: this process, which holds the data folder, does. Unless `ai_response.reply_language` fixes one, replies are in
@@ -549,7 +549,7 @@ async def slash_commands(
         def is_team(call: Call) -> bool:
             return parts.services.people.is_team(author_of(call), call.guild_id)
 
-        commands = Commands(client, offered, GROUPS, speaks, is_team)
+        commands = CommandRegistry(client, offered, GROUPS, speaks, is_team)
         try:
             yield commands
         finally:

@@ -23,8 +23,9 @@ _OutsideWork = deque[tuple[asyncio.Future[Any], asyncio.Future[Any]]]
 POLL_SECONDS = 0.05
 """The longest real wait while the clock is stopped; a completion ends it sooner."""
 TURNS_PER_POLL = 64
-"""The number of turns of a busy loop between two polls of sockets and signals: the system call is a large part of a
-turn. Results of threads are in the loop's own queue. Where there are sockets, the loop polls before the clock jumps.
+"""A busy loop polls sockets and signals once in so many turns, because the system call takes a large part of a turn.
+Results of threads need no poll, as they are in the loop's own queue. Where there are sockets, the loop also polls
+before the clock jumps.
 """
 
 

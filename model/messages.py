@@ -54,10 +54,10 @@ class Place:
     owner_id: int | None = None
     """Who opened the thread or post."""
     public: bool = True
-    """True if `@everyone` can read the place, also what was written before, and nobody is shut out. Recordings carry no
+    """True if `@everyone` may read all that was ever written in the place, and nobody is shut out. Recordings carry no
     permissions: there every place is public."""
     viewable: bool = True
-    """True if `@everyone` may view what is being posted in the place, even if it is not public."""
+    """True if `@everyone` may view new messages of the place; what was written before may be closed to them."""
     invited_only: bool = False
     """A private thread: viewed by its members alone."""
     locked: bool = False
@@ -135,7 +135,7 @@ class Message:
     has_unread_parts: bool = False
     """True if it has a poll, stickers or a forwarded message: people see them, and nothing here reads them."""
     title: str = field(default="", compare=False)
-    """In an earlier version of the first message of a forum post: what the post was called then."""
+    """The former title of a forum post, in a version of its first message that an edit has replaced."""
 
     @property
     def is_empty(self) -> bool:
@@ -215,5 +215,5 @@ class Part:
 
     @property
     def correlation_id(self) -> str:
-        """Made from content, so that a replay prints the same one."""
+        """The id of the first message in hexadecimal: the same in a replay."""
         return f"{self.messages[0].id:x}"

@@ -1,4 +1,4 @@
-"""The files of the knowledge base: the cache, and the index that is made from it."""
+"""The files of the knowledge base: the cache, and the index that is made from it; and the log of its updates."""
 
 from __future__ import annotations
 
@@ -49,29 +49,31 @@ class _WrittenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._left: Signature | None = None
-        """Its signature when it was last found right; None: not yet."""
+        self._last_signature: Signature | None = None
+        """That of the last `note_signature`; None: there was none."""
 
     @property
-    def is_as_left(self) -> bool:
-        return self._left is not None and confined.read_signature(self.path) == self._left
+    def is_unchanged(self) -> bool:
+        return self._last_signature is not None and not self.was_edited
 
     @property
-    def is_changed(self) -> bool:
-        """True if it was found right before, and somebody has changed or deleted it since."""
-        return self._left is not None and confined.read_signature(self.path) != self._left
+    def was_edited(self) -> bool:
+        """True if somebody has changed or deleted it since the last `note_signature`."""
+        return self._last_signature is not None and confined.read_signature(self.path) != self._last_signature
 
-    def note_right(self) -> None:
-        self._left = confined.read_signature(self.path)
+    def note_signature(self) -> None:
+        """Note that it has the right content now."""
+        self._last_signature = confined.read_signature(self.path)
 
 
 class CacheAndIndex:
     """Writes both files from the source records, the cache first. The index is made from the cache, so that the next
-    call repairs it after a crash between the two. `entries`: the number of sources in the index when it was last saved.
+    call repairs it after a crash between the two. `entry_count`: the number of sources in the index when it was last
+    saved.
     """
 
     def __init__(self, source_records: SourceRecords, index_path: Path) -> None:
-        self.entries = 0
+        self.entry_count = 0
         self._source_records = source_records
         self._cache, self._index = _WrittenFile(source_records.path), _WrittenFile(index_path)
         self._rendered: dict[str, _Rendered] = {}
@@ -103,24 +105,24 @@ class CacheAndIndex:
                 return
             try:
                 self._write(records, version, at)
-                self.entries = sum(record.is_indexed for record in records)
+                self.entry_count = sum(record.is_indexed for record in records)
             except OSError:
-                self.entries = _ids_in(_read(self._index.path) or b"")
+                self.entry_count = _count_entries(_read(self._index.path) or b"")
                 raise
 
     def _write(self, records: list[Record], version: int, at: str) -> None:
-        has_changed = version != self._version
-        must_write_cache = has_changed or self._cache.is_changed
-        if not must_write_cache and self._index.is_as_left:
+        has_new_records = version != self._version
+        must_write_cache = has_new_records or self._cache.was_edited
+        if not must_write_cache and self._index.is_unchanged:
             return
-        if not has_changed and not records:
+        if not has_new_records and not records:
             return  # an index that was made by hand stays
         _sort(records, self._source_records.kinds)
         if must_write_cache:
             self._write_cache(records, version, at)
-        self._cache.note_right()
-        self._write_index(records, has_changed=has_changed)
-        self._index.note_right()
+        self._cache.note_signature()
+        self._write_index(records, has_new_records=has_new_records)
+        self._index.note_signature()
 
     def _write_cache(self, records: list[Record], version: int, at: str) -> None:
         rendered = {record.source_id: self._render(record) for record in records}
@@ -128,11 +130,11 @@ class CacheAndIndex:
         self._rendered = rendered
         self._version = version
 
-    def _write_index(self, records: list[Record], *, has_changed: bool) -> None:
+    def _write_index(self, records: list[Record], *, has_new_records: bool) -> None:
         written = _read(self._index.path)
         # Without a change the index is probably right. Descriptions were made harmless when they were stored, so this
         # comparison mostly finds that, in a tenth of the time.
-        if not has_changed and written == "\n".join(_unescaped_entries(records)).encode():
+        if not has_new_records and written == "\n".join(_unescaped_entries(records)).encode():
             return
         index = "\n".join(entry for record in records if (entry := self._render(record).entry)).encode()
         if written != index:
@@ -163,7 +165,7 @@ def _unescaped_entries(records: Iterable[Record]) -> Iterable[str]:
     return (f"{document_id(record.source_id)}\n{record.summary_text}\n" for record in records if record.is_indexed)
 
 
-def _ids_in(index: bytes) -> int:
+def _count_entries(index: bytes) -> int:
     return sum(line.startswith(DOCUMENT.encode()) for line in index.splitlines())
 
 

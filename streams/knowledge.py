@@ -130,7 +130,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     )
 
     def closing(_scheduler: object) -> Observable[UpdateEvent | UpdateReport]:
-        report.descriptions = parts.files.entries
+        report.descriptions = parts.files.entry_count
         return rx.of(report)
 
     return rx.concat(rx.merge(events, troubles).pipe(ops.do_action(report.add)), rx.defer(closing))

@@ -96,7 +96,7 @@ async def hold_shard_count(
             await asyncio.sleep(renew_every)
             try:
                 await _claim_shard_count(bucket, count, keep_seconds)
-                # A gateway with another number that gets in between is told so at its next renewal.
+                # A gateway with another number that claims it between these two lines is told so at its next renewal.
                 await streams.publish(f"$KV.{LOCKS}.{SHARDS_KEY}", str(count).encode(), msg_ttl=keep_seconds)
             except ServersUnusable as error:
                 log.error("%s", error)  # noqa: TRY400 (a line for the operator)

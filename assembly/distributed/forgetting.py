@@ -21,7 +21,7 @@ from clock.timeouts import Backoff
 from model.events import Event
 from services.conversations import phrases
 from services.discord import Dispatch
-from services.discord.slash import Call, Commands
+from services.discord.slash import Call, CommandRegistry
 from services.documents.store import StoreUnavailable
 from services.documents.tools import TEAM as TEAM_TOOL
 from services.privacy import ForgetResult, has_archived_text, new_pseudonym_key
@@ -246,7 +246,7 @@ class PeopleServices:
     parts: GraphParts
     team_files: Sequence[TeamKnowledgeFiles]
     documents: Documents | None
-    commands: Commands | None = None
+    commands: CommandRegistry | None = None
     _stale: dict[int, list[TeamKnowledgeFiles]] = field(default_factory=dict[int, list[TeamKnowledgeFiles]], init=False)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
 
@@ -306,7 +306,7 @@ class PeopleServices:
     async def aclose(self) -> None:
         await self._tasks.close()
 
-    async def _register(self, guild_id: int, commands: Commands) -> None:
+    async def _register(self, guild_id: int, commands: CommandRegistry) -> None:
         """Register commands, unless another process does: Discord limits registrations."""
         if await claim_once(self.process.client, f"commands-{guild_id}", self.process.name, REGISTERED_SECONDS):
             commands.register_in(guild_id)

@@ -21,9 +21,9 @@ from services.discord.live.interactions import entered_in, on_interactions
 from services.discord.text import split
 
 Interaction = discord.Interaction[discord.Client]
-Answer = Awaitable[str]  # Markdown of any length, shown to the caller only
-Callback = Callable[..., Answer]
-"""The function behind a command: called with the `Call`, and the options by name. Raises `CommandRefused`."""
+Callback = Callable[..., Awaitable[str]]
+"""The function behind a command: called with the `Call`, and the options by name. Returns the answer, Markdown of any
+length, which only the caller sees. Raises `CommandRefused`."""
 
 ALWAYS_RUNS_SECONDS = 10.0  # how long a shutdown waits for commands that always run
 MAX_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
@@ -68,9 +68,9 @@ class CommandRefused(Exception):
 
 
 MOST_QUESTION_CHARS = 1_000
+MOST_TITLE_CHARS = 100
 MOST_LINE_CHARS = 200
 """A field of a form that takes more has several lines."""
-MOST_TITLE_CHARS = 100
 MOST_TEXT_CHARS = 6_000
 """The most that Discord takes as the value of an option (API reference, "Application Command Option")."""
 
@@ -100,7 +100,7 @@ class SlashCommand(Generic[ServicesT]):
 
     Attributes:
         description: for Discord and the documentation.
-        callback: makes the function behind the command from the services that it needs.
+        make_callback: makes the function behind the command from the services that it needs.
         always_runs: it runs even if Discord does not take its answer.
         needs_documents: it is offered only where the bot reads files.
         is_unredacted: its texts reach the callback with their secrets, also those of people who have opted out: no
@@ -110,7 +110,7 @@ class SlashCommand(Generic[ServicesT]):
     """
 
     description: str
-    callback: Callable[[ServicesT], Callback]
+    make_callback: Callable[[ServicesT], Callback]
     options: Mapping[str, CommandOption] = field(default_factory=dict[str, CommandOption])
     always_runs: bool = False
     needs_documents: bool = False
@@ -130,7 +130,7 @@ class CommandRunner:
         self._closing = False
 
     async def answer(
-        self, interaction: Interaction, callback: Callable[[Call], Answer], *, always_runs: bool = False
+        self, interaction: Interaction, callback: Callable[[Call], Awaitable[str]], *, always_runs: bool = False
     ) -> None:
         """Answer one call. Never raises, except when it is cancelled.
 
@@ -215,7 +215,7 @@ async def _acknowledge(interaction: Interaction) -> bool:
     return True
 
 
-async def _run(interaction: Interaction, callback: Callable[[Call], Answer], phrases: CallPhrases) -> str:
+async def _run(interaction: Interaction, callback: Callable[[Call], Awaitable[str]], phrases: CallPhrases) -> str:
     try:
         return await callback(_call_of(interaction, phrases))
     except CommandRefused as refused:
@@ -261,8 +261,8 @@ def _name(interaction: Interaction) -> str:
 
 REGISTERING_SECONDS = 120.0
 
-Command = app_commands.Command[Any, ..., None]
-AppCommand = Command | app_commands.Group
+_DiscordCommand = app_commands.Command[Any, ..., None]
+AppCommand = _DiscordCommand | app_commands.Group
 
 
 class _Tree(app_commands.CommandTree[discord.Client]):
@@ -280,7 +280,7 @@ class _Tree(app_commands.CommandTree[discord.Client]):
             log.debug("not answered: %s", reason(failure))
 
 
-class Commands:
+class CommandRegistry:
     """One bot's commands. They replace the commands that the application had in a guild before."""
 
     def __init__(
@@ -379,7 +379,7 @@ def _app_commands(
     return found.values()
 
 
-def _app_command(name: str, command: SlashCommand[Any], callback: Callback, runner: CommandRunner) -> Command:
+def _app_command(name: str, command: SlashCommand[Any], callback: Callback, runner: CommandRunner) -> _DiscordCommand:
     async def show_form(interaction: Interaction) -> None:
         await runner.show_form(interaction, command, name)
 

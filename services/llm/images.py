@@ -20,11 +20,13 @@ MAX_IMAGES, MAX_CALL_IMAGE_BYTES = 5, 10_000_000
 
 
 class ImageFailed(Exception):
-    """An image cannot be loaded now; the message gives the attachment's id and the reason, never its signed address."""
+    """An image cannot be loaded; later it may be, unless the error is an `ImageUnusable`. The message gives the
+    attachment's id and the reason, never its signed address.
+    """
 
 
 class ImageUnusable(ImageFailed):
-    """The attachment is no image, is too large or is gone: trying again later does not help."""
+    """The attachment is no image, is too large or is gone: it cannot be loaded later either."""
 
 
 log = logging.getLogger(__name__)
@@ -64,7 +66,8 @@ async def load_images(
 ) -> tuple[Image, ...]:
     """Return the images among `attachments`, in order, without those that cannot be used, which are logged.
 
-    Loaded one after another, so that a message with ten images holds one connection and stops at the first failure.
+    Loaded one after another, so that a message with ten images holds one connection and, if they are `required`, stops
+    at the first that cannot be loaded now.
 
     Raises:
         ImageFailed: one is `required` and cannot be loaded now: an answer about half of what was shown misleads.

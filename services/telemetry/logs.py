@@ -14,25 +14,25 @@ from pathlib import Path
 from clock import rfc3339
 from model.messages import Message, Part
 
-current_part: ContextVar[Part | None] = ContextVar("about", default=None)
+current_part: ContextVar[Part | None] = ContextVar("current_part", default=None)
 """The part that the running code works on, which gives log lines their ids."""
 
-current_people: ContextVar[set[int] | None] = ContextVar("people", default=None)
+current_people: ContextVar[set[int] | None] = ContextVar("current_people", default=None)
 """The ids of the people whose texts the running code works with, by which recorded exchanges are found."""
 
 log = logging.getLogger(__name__)
 
 
 def add_people(user_ids: Iterable[int]) -> None:
-    """Note further people whose texts the running code works with. The tasks that it started, and the one that started
-    it, work with these texts as well.
+    """Note further people whose texts the running code works with. The set is shared with the task that started the
+    running one, and with those that it starts.
     """
     people = current_people.get()
     if people is not None:
         people.update(user_ids)
 
 
-def fields() -> dict[str, str]:
+def log_ids() -> dict[str, str]:
     """Return the ids of the part that the running code works on; none for a question from the command line."""
     part = current_part.get()
     if part is None or not part.last.id:
@@ -70,8 +70,8 @@ class LineFormatter(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        ids: dict[str, str] = getattr(record, "ids", None) or fields()
-        # The rest of the line has no secret, and redacting it would cost more than the text.
+        ids: dict[str, str] = getattr(record, "ids", None) or log_ids()
+        # Only the message and the traceback can hold secrets; to redact the ids as well would take longer.
         text = self._redact(_text(record))
         trace = self._redact(self.formatException(record.exc_info)) if record.exc_info else ""
         if self._json:

@@ -16,7 +16,7 @@ from assembly.reference import generated
 from assembly.slash_commands import COMMANDS, GROUPS, Row, SlashServices, callback_of
 from model.messages import Attachment
 from services.conversations import phrases
-from services.discord.slash import QUESTION, Call, Callback, CommandOption, CommandRefused, Commands
+from services.discord.slash import QUESTION, Call, Callback, CommandOption, CommandRefused, CommandRegistry
 from settings.reference import main, with_table
 from tests.loopback.clients import logged_in
 from tests.loopback.discord_server import DiscordServer
@@ -51,14 +51,14 @@ def noted(notes: Notes, name: str) -> Callback:
 
 
 @asynccontextmanager
-async def offering(server: DiscordServer, notes: Notes, *, documents: bool = True) -> AsyncGenerator[Commands]:
+async def offering(server: DiscordServer, notes: Notes, *, documents: bool = True) -> AsyncGenerator[CommandRegistry]:
     offered = {
         name: (command, noted(notes, name))
         for name, command in COMMANDS.items()
         if documents or not command.needs_documents
     }
     async with logged_in(server) as client:
-        commands = Commands(client, offered, GROUPS, phrases)
+        commands = CommandRegistry(client, offered, GROUPS, phrases)
         commands.register_in(server.guild.id)
         await server.until(lambda: server.state.commands)
         yield commands
