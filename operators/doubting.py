@@ -87,159 +87,181 @@ def doubts(
     What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
     sent it. `posts` remember more.
     """
-    by_strangers = RateLimit(MOST_BY_STRANGER, DAY)
+    return concat_map_iterable(_DoubtFinder(history, tracker, people, posts, withheld).find)
 
-    def found(part: Part) -> Iterable[Doubt | DoubtedPair]:
+
+class _DoubtFinder:
+    """Finds what parts doubt, as `doubts` says."""
+
+    def __init__(
+        self,
+        history: History,
+        tracker: ConversationTracker,
+        people: People,
+        posts: Posts,
+        withheld: Callable[[Message], bool],
+    ) -> None:
+        self._history = history
+        self._tracker = tracker
+        self._people = people
+        self._posts = posts
+        self._withheld = withheld
+        self._by_strangers = RateLimit(MOST_BY_STRANGER, DAY)
+
+    def find(self, part: Part) -> Iterable[Doubt | DoubtedPair]:
         by_team = part.author_type is AuthorType.TEAM_MEMBER
-        doubted = [(each, doubted_by(each, part.guild_id, by_team=by_team)) for each in part.messages]
-        ids = [found for each, found in doubted if found is not None and (by_team or counts(each, found))]
-        posted = [(each, doubted_post(each, by_team=by_team)) for each in part.messages]
-        wrong = [post for each, post in posted if post is not None and (by_team or strangers_doubt_counts(each))]
+        doubted = [(each, self._doubted_answer(each, part.guild_id, by_team=by_team)) for each in part.messages]
+        ids = [found for each, found in doubted if found is not None and (by_team or self._counts(each, found))]
+        posted = [(each, self._doubted_post(each, by_team=by_team)) for each in part.messages]
+        wrong = [post for each, post in posted if post is not None and (by_team or self._strangers_doubt_counts(each))]
         ids += [piece_id for post in wrong for piece_id in post.piece_ids]
         pairs = dict.fromkeys(pair for post in wrong for pair in post.shown_pairs)
         return [*(Doubt(part.place.id, each) for each in dict.fromkeys(ids)), *(DoubtedPair(*each) for each in pairs)]
 
-    def doubted_post(message: Message, *, by_team: bool) -> Post | None:
+    def _doubted_post(self, message: Message, *, by_team: bool) -> Post | None:
         """Return the post of the bot that a message doubts."""
-        post = post_before(message, by_team=by_team)
+        post = self._post_before(message, by_team=by_team)
         if post is None:
             return None
-        said = text_of(message)
+        said = self._text_of(message)
         if message.reply_to is not None and by_team:
             return post if may_correct(said) else None
         return post if may_doubt(said, is_clear=True) or (by_team and takes_back(said)) else None
 
-    def post_before(message: Message, *, by_team: bool) -> Post | None:
+    def _post_before(self, message: Message, *, by_team: bool) -> Post | None:
         """Return the post that a message replies to; or, if it is by the team and no reply, the one that it follows."""
         if message.reply_to is not None:
-            return posts.find(message.reply_to.message_id)
-        last = next(iter(read_before(message, HEARD_SECONDS)), None) if by_team else None
-        return None if last is None else posts.find(last.id)
+            return self._posts.find(message.reply_to.message_id)
+        last = next(iter(self._read_before(message, HEARD_SECONDS)), None) if by_team else None
+        return None if last is None else self._posts.find(last.id)
 
-    def counts(message: Message, answer_id: int) -> bool:
+    def _counts(self, message: Message, answer_id: int) -> bool:
         """Return True if a user's doubt counts; note it, if what was answered is another's question."""
-        return answers_author(message, answer_id) or strangers_doubt_counts(message)
+        return self._answers_author(message, answer_id) or self._strangers_doubt_counts(message)
 
-    def strangers_doubt_counts(message: Message) -> bool:
+    def _strangers_doubt_counts(self, message: Message) -> bool:
         """Return True if the doubt of somebody who has not asked what was answered counts, and note it."""
-        if by_strangers.is_reached(message.author.id, message.at):
+        if self._by_strangers.is_reached(message.author.id, message.at):
             return False
-        by_strangers.note(message.author.id, message.at)
+        self._by_strangers.note(message.author.id, message.at)
         return True
 
-    def answers_author(message: Message, answer_id: int) -> bool:
+    def _answers_author(self, message: Message, answer_id: int) -> bool:
         """Return True if an answer is a Discord reply to the author of a message, or the last one to them."""
-        answer = history.in_memory(message.channel_id, answer_id)
+        answer = self._history.in_memory(message.channel_id, answer_id)
         asked = None if answer is None or answer.reply_to is None else answer.reply_to.message_id
-        question = None if asked is None else history.in_memory(message.channel_id, asked)
+        question = None if asked is None else self._history.in_memory(message.channel_id, asked)
         if question is not None and question.author.id == message.author.id:
             return True
-        last, _ = last_answer_to(message, set()) or (None, [])
+        last, _ = self._last_answer_to(message, set()) or (None, [])
         return last is not None and last.id == answer_id
 
-    def doubted_by(message: Message, guild_id: int | None, *, by_team: bool) -> int | None:
-        said, reply = text_of(message), message.reply_to
+    def _doubted_answer(self, message: Message, guild_id: int | None, *, by_team: bool) -> int | None:
+        """Return the id of the team's answer that a message doubts."""
+        said, reply = self._text_of(message), message.reply_to
         if reply is not None:
-            target = None if reply.gone else history.in_memory(message.channel_id, reply.message_id)
-            if target is None or not is_by_team(target):
+            target = None if reply.gone else self._history.in_memory(message.channel_id, reply.message_id)
+            if target is None or not self._is_by_team(target):
                 return None
-            if by_team:
-                return target.id if may_correct(said) else None
-            return target.id if reply_may_doubt(said) else None
-        members = {user_id for user_id, _ in message.mentions} - {message.author.id, people.bot_id}
-        if not all(people.is_team(Author(user_id, ""), guild_id) for user_id in members):
+            is_doubt = may_correct(said) if by_team else reply_may_doubt(said)
+            return target.id if is_doubt else None
+        members = {user_id for user_id, _ in message.mentions} - {message.author.id, self._people.bot_id}
+        if not all(self._people.is_team(Author(user_id, ""), guild_id) for user_id in members):
             return None
         if by_team:
-            answer_id = just_answered(message, said) if takes_back(said) else answer_before(message, said)
-            answer = None if answer_id is None else history.in_memory(message.channel_id, answer_id)
+            answer_id = self._just_answered(message, said) if takes_back(said) else self._answer_before(message, said)
+            answer = None if answer_id is None else self._history.in_memory(message.channel_id, answer_id)
             return answer_id if answer is not None and members <= {answer.author.id} else None
-        return answer_to_asker(message, said, members) or answer_by(members, message, said)
+        return self._answer_to_asker(message, said, members) or self._answer_by(members, message, said)
 
-    def last_answer_to(message: Message, members: set[int]) -> tuple[Message, list[Message]] | None:
+    def _last_answer_to(self, message: Message, members: set[int]) -> tuple[Message, list[Message]] | None:
         """Return the last answer to the author of a message within `ASKER_SECONDS`, and what the author has said since.
         If the message mentions `members`, one of these must have given it.
         """
-        earlier, conversation_of = read_before(message, 2 * ASKER_SECONDS), tracker.conversation_of
+        earlier, conversation_of = self._read_before(message, 2 * ASKER_SECONDS), self._tracker.conversation_of
         own = [each for each in earlier if each.author.id == message.author.id]
         if not own:
             return None
         conversation = conversation_of(own[0].id)
         own = [each for each in own if conversation_of(each.id) == conversation]
         later = (each for each in earlier if each.id > own[-1].id and conversation_of(each.id) == conversation)
-        answer = next(filter(answers, later), None)
+        answer = next(filter(self._answers, later), None)
         if answer is None or message.at - answer.at > ASKER_SECONDS or (members and answer.author.id not in members):
             return None
         return answer, [each for each in own if each.id > answer.id]
 
-    def answer_to_asker(message: Message, said: str, members: set[int]) -> int | None:
+    def _answer_to_asker(self, message: Message, said: str, members: set[int]) -> int | None:
         """Return the last answer to the author of a message, if `said` doubts it."""
-        answer, since = last_answer_to(message, members) or (None, [])
+        answer, since = self._last_answer_to(message, members) or (None, [])
         if answer is None:
             return None
-        is_next = tracker.conversation_of(message.id) == tracker.conversation_of(answer.id)
+        is_next = self._tracker.conversation_of(message.id) == self._tracker.conversation_of(answer.id)
         if since and not is_next:
             return None
         # Thanks end a matter; so does a while in which nothing was said.
-        has_thanked = any(says_it_worked(text_of(each)) for each in since)
+        has_thanked = any(says_it_worked(self._text_of(each)) for each in since)
         return answer.id if may_doubt(said, is_clear=not is_next or has_thanked) else None
 
-    def answer_by(members: set[int], message: Message, said: str) -> int | None:
+    def _answer_by(self, members: set[int], message: Message, said: str) -> int | None:
         """Return the last answer of one of the `members` whom a message mentions, if `said` clearly doubts it."""
         if not members or not may_doubt(said, is_clear=True):
             return None
-        near = (each for each in read_before(message, HEARD_SECONDS) if each.author.id in members)
-        return next((each.id for each in near if answers(each) and tracker.helps_user(each.id)), None)
+        near = (each for each in self._read_before(message, HEARD_SECONDS) if each.author.id in members)
+        return next((each.id for each in near if self._answers(each) and self._tracker.helps_user(each.id)), None)
 
-    def just_answered(message: Message, said: str) -> int | None:
+    def _just_answered(self, message: Message, said: str) -> int | None:
         """Return the team's last answer, or else the last one of a colleague, if `said` may take it back."""
-        earlier = read_before(message, HEARD_SECONDS)
+        earlier = self._read_before(message, HEARD_SECONDS)
         by_others = [each for each in earlier if each.author.id != message.author.id]
-        return last_answer(earlier, is_clear=False) or last_answer(by_others, is_clear=corrects(said))
+        return self._last_answer(earlier, is_clear=False) or self._last_answer(by_others, is_clear=corrects(said))
 
-    def answer_before(message: Message, said: str) -> int | None:
+    def _answer_before(self, message: Message, said: str) -> int | None:
         """Return the team's answer right before a message, if `said` may correct it and answers nobody else. It is a
         colleague's; or the author's own, and what is said now is no longer kept with it.
         """
         author_id = message.author.id
-        earlier = read_before(message, HEARD_SECONDS)
+        earlier = self._read_before(message, HEARD_SECONDS)
         # What the author has said to nobody hides no answer.
-        last = next((each for each in earlier if each.author.id != author_id or tracker.helps_user(each.id)), None)
-        if last is None or not answers(last) or not tracker.helps_user(last.id):
+        last = next(
+            (each for each in earlier if each.author.id != author_id or self._tracker.helps_user(each.id)), None
+        )
+        if last is None or not self._answers(last) or not self._tracker.helps_user(last.id):
             return None
-        is_same = tracker.conversation_of(message.id) == tracker.conversation_of(last.id)
-        if tracker.helps_user(message.id) and not is_same:
+        is_same = self._tracker.conversation_of(message.id) == self._tracker.conversation_of(last.id)
+        if self._tracker.helps_user(message.id) and not is_same:
             return None
         if last.author.id == author_id:
             return last.id if not is_same and statements(said) else None
         return last.id if may_correct(said) else None
 
-    def last_answer(earlier: list[Message], *, is_clear: bool) -> int | None:
+    def _last_answer(self, earlier: list[Message], *, is_clear: bool) -> int | None:
         """Return the last answer of the team, if nothing was said since in other conversations, and, unless `is_clear`,
         nobody has asked since: what comes next may be an answer to that.
         """
-        at = next((at for at, each in enumerate(earlier) if answers(each)), None)
-        if at is None or not tracker.helps_user(earlier[at].id):
+        at = next((at for at, each in enumerate(earlier) if self._answers(each)), None)
+        if at is None or not self._tracker.helps_user(earlier[at].id):
             return None
-        if not is_clear and any(map(asks, earlier[:at])):
+        if not is_clear and any(map(self._asks, earlier[:at])):
             return None
-        conversations = {tracker.conversation_of(each.id) for each in earlier[: at + 1]}
+        conversations = {self._tracker.conversation_of(each.id) for each in earlier[: at + 1]}
         return earlier[at].id if len(conversations) == 1 else None
 
-    def read_before(message: Message, seconds: float) -> list[Message]:
+    def _read_before(self, message: Message, seconds: float) -> list[Message]:
         """Return the earlier messages of a place, the newest first."""
-        found = (each for each in history.written_before(message, seconds) if not withheld(each))
+        found = (each for each in self._history.written_before(message, seconds) if not self._withheld(each))
         return [each for _, each in zip(range(MOST_READ), found, strict=False)]
 
-    def answers(message: Message) -> bool:
-        return is_by_team(message) and bool(statements(text_of(message)))
+    def _answers(self, message: Message) -> bool:
+        return self._is_by_team(message) and bool(statements(self._text_of(message)))
 
-    def asks(message: Message) -> bool:
-        return not is_by_team(message) and (is_question(text_of(message)) or may_ask(text_of(message)))
+    def _asks(self, message: Message) -> bool:
+        if self._is_by_team(message):
+            return False
+        said = self._text_of(message)
+        return is_question(said) or may_ask(said)
 
-    def text_of(message: Message) -> str:
-        return render(message, history.names)
+    def _text_of(self, message: Message) -> str:
+        return render(message, self._history.names)
 
-    def is_by_team(message: Message) -> bool:
-        return people.is_team(message.author, history.guild_of(message))
-
-    return concat_map_iterable(found)
+    def _is_by_team(self, message: Message) -> bool:
+        return self._people.is_team(message.author, self._history.guild_of(message))
