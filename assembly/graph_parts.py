@@ -368,169 +368,199 @@ def assemble(
     """Build all arguments of one run's graph. Without `images`, pictures stay placeholders; without `documents`, files
     and runbooks are ignored. `results`: as in `Sinks`.
     """
-    discord, posts = settings.discord, state.posts
-    poster, fetcher = api.poster, api.fetcher
-    history = History(fetcher)
-    people = People(teams(settings), fetcher)
-    tracker = ConversationTracker(tracking_rules(settings))
-    team = TeamActivity(history)
-    withheld = partial(is_withheld, state, history)
-    context = Context(history, people, tracker, context_rules(settings, withheld))
-    viewing = ThreadAccess(history, fetcher)
-    in_flight = InFlight()
+    return _GraphAssembly(settings, state, servers, api, documents, gauge).build(images, results)
 
-    def guild_of(place_id: int) -> int | None:
-        return history.place(place_id).guild_id
 
-    def is_public(guild_id: int | None, place_id: int) -> bool:
-        return not is_private(history.place(place_id), settings.servers[guild_id].discord.capture_channels)
+class _GraphAssembly:
+    """Builds the arguments of one run's graph. What several of them need is made first."""
 
-    def context_of(guild_id: int | None, server: ServerParts) -> ServerContext:
-        captures, lookup = server.captures, None
-        if documents is not None:
-            lookup = documents.lookup(
-                viewing,
-                people,
-                state.usages[guild_id],
+    def __init__(
+        self,
+        settings: Settings,
+        state: RunState,
+        servers: Servers[ServerParts],
+        api: DiscordAPI,
+        documents: Documents | None,
+        gauge: Gauge | None,
+    ) -> None:
+        self._settings = settings
+        self._state = state
+        self._servers = servers
+        self._api = api
+        self._documents = documents
+        self._gauge = gauge
+        self._history = History(api.fetcher)
+        self._people = People(teams(settings), api.fetcher)
+        self._tracker = ConversationTracker(tracking_rules(settings))
+        self._withheld = partial(is_withheld, state, self._history)
+        self._context = Context(self._history, self._people, self._tracker, context_rules(settings, self._withheld))
+        self._viewing = ThreadAccess(self._history, api.fetcher)
+        self._in_flight = InFlight()
+
+    def build(self, images: ImageSource | None, results: Sequence[Callable[[Result], object]]) -> GraphParts:
+        finish_all = self._servers.default.captures.finish_all
+        return GraphParts(
+            services=self._services(images),
+            sinks=self._sinks(results),
+            rules=graph_rules(self._settings, self._state, self._withheld, finish_all=finish_all),
+            state=self._state,
+            servers=self._servers,
+        )
+
+    def _services(self, images: ImageSource | None) -> Services:
+        state, history, people = self._state, self._history, self._people
+        team = TeamActivity(history)
+        contexts = {guild_id: self._server_context(guild_id, server) for guild_id, server in self._servers.items()}
+        rules = self._settings.servers.map(route_rules)
+        return Services(
+            servers=Servers(contexts),
+            history=history,
+            people=people,
+            team=team,
+            tracker=self._tracker,
+            router=Router(people, history, team, state.posts, self._tracker, rules, state.outbox, state.drafts),
+            context=self._context,
+            posts=state.posts,
+            outbox=state.outbox,
+            drafts=state.drafts,
+            in_flight=self._in_flight,
+            watermarks=state.watermarks,
+            typists=TypingTracker(people, self._guild_of),
+            viewing=self._viewing,
+            access=self._api.access,
+            images=images,
+            evidence=None if self._documents is None else self._evidence_parts(self._documents),
+            gauge=self._gauge,
+        )
+
+    def _server_context(self, guild_id: int | None, server: ServerParts) -> ServerContext:
+        settings, captures, lookup = self._settings, server.captures, None
+        budget, usage = self._state.budgets[guild_id], self._state.usages[guild_id]
+        if self._documents is not None:
+            lookup = self._documents.lookup(
+                self._viewing,
+                self._people,
+                usage,
                 server.search,
                 server=guild_id,
                 reply_language=server.settings.ai_response.reply_language,
             )
+        curation = captures.curation and replace(
+            captures.curation,
+            last_said=self._tracker.last_said,
+            is_private=privacy_of_pairs(server.settings, self._tracker, self._history),
+            personal_work=self._in_flight.work,
+            is_spent=partial(is_spent, budget) if captures.curation.asks_model else None,
+        )
         return ServerContext(
             assistant=server.assistant,
             library=server.library,
             search=server.search,
-            budget=state.budgets[guild_id],
-            usage=state.usages[guild_id],
+            budget=budget,
+            usage=usage,
             addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),
-            approval=replace(approval_rules(settings, guild_id), is_public=partial(is_public, guild_id)),
+            approval=replace(approval_rules(settings, guild_id), is_public=partial(self._is_public, guild_id)),
             lookup=lookup,
-            authors_of=authors_of_topics(servers),
-            image_services=captures.images and captures.images.with_personal_work(in_flight.work),
-            curation=captures.curation
-            and replace(
-                captures.curation,
-                last_said=tracker.last_said,
-                is_private=privacy_of_pairs(server.settings, tracker, history),
-                personal_work=in_flight.work,
-                is_spent=partial(is_spent, state.budgets[guild_id]) if captures.curation.asks_model else None,
-            ),
+            authors_of=authors_of_topics(self._servers),
+            image_services=captures.images and captures.images.with_personal_work(self._in_flight.work),
+            curation=curation,
         )
 
-    async def archive(capture: Capture) -> Outcome:
-        guild_id = None if capture.part is None else capture.part.guild_id
-        return await servers[guild_id].captures.keep(capture)
-
-    async def may_quote(draft: Draft) -> bool:
-        allowed = settings.servers[draft.reply.guild_id].discord.capture_channels
-        try:
-            found = await context.quotable(draft.channel_id, draft.reply.post.asked_in, draft.reply.asked_ids, allowed)
-        except LookupFailed:
-            return False
-        return found is not None and draft.is_asked_by([context.text_of(each) for each in found])
-
-    async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
-        return await servers[guild_id].captures.revise(guild_id, revisions)
-
-    evidence = None
-    if documents is not None:
-        evidence = EvidenceParts(
-            history=history,
-            people=people,
-            posts=posts,
+    def _evidence_parts(self, documents: Documents) -> EvidenceParts:
+        return EvidenceParts(
+            history=self._history,
+            people=self._people,
+            posts=self._state.posts,
             cases=documents.cases,
             ingest_services=documents.ingest_services,
             forget_answers=documents.answers.purge,
-            withheld=withheld,
+            withheld=self._withheld,
             notes=FileNotes(
-                poster=poster,
-                history=history,
-                people=people,
+                poster=self._api.poster,
+                history=self._history,
+                people=self._people,
                 tombstones=documents.cases.tombstones,
-                reply_languages=settings.servers.map(lambda each: each.ai_response.reply_language),
+                reply_languages=self._settings.servers.map(lambda each: each.ai_response.reply_language),
             ),
             embedder=documents.embedder,
-            gauge=gauge,
+            gauge=self._gauge,
         )
-    services = Services(
-        servers=Servers({guild_id: context_of(guild_id, server) for guild_id, server in servers.items()}),
-        history=history,
-        people=people,
-        team=team,
-        tracker=tracker,
-        router=Router(
-            people, history, team, posts, tracker, settings.servers.map(route_rules), state.outbox, state.drafts
-        ),
-        context=context,
-        posts=posts,
-        outbox=state.outbox,
-        drafts=state.drafts,
-        in_flight=in_flight,
-        watermarks=state.watermarks,
-        typists=TypingTracker(people, guild_of),
-        viewing=viewing,
-        access=api.access,
-        images=images,
-        evidence=evidence,
-        gauge=gauge,
-    )
-    replies = Replies(
-        poster=poster,
-        posts=posts,
-        history=history,
-        people=people,
-        budgets=state.budgets,
-        outbox=state.outbox,
-        fetcher=fetcher,
-        offers_votes=discord.feedback,
-    )
 
-    drafts = DraftSink(
-        drafts=state.drafts,
-        replies=replies,
-        posts=posts,
-        reviews=api.reviews,
-        access=api.access,
-        archive=archive,
-        everyone_sees=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
-        is_public=lambda place_id: history.knows(place_id) and history.place(place_id).public,
-        question_now=partial(question_now, context, history, fetcher, documents),
-        may_quote=may_quote,
-        is_current=partial(is_current, servers, context, history),
-        opted_out=state.opt_outs,
-        redact=Redactor(settings.secrets).text,
-        audit=state.audit,
-        has_outcome=lambda draft: state.record.has_end(draft.reply.asked_ids, draft.ended_at),
-    )
-    feedback = Feedback(
-        state.folder,
-        posts,
-        people,
-        poster,
-        discord.escalation_emoji,
-        settings.servers.map(lambda each: each.discord.escalation_channel_id),
-        keeps_votes=discord.feedback,
-        infers_votes=state.is_durable,
-        guild_of=guild_of,
-        opted_out=state.opt_outs,
-    )
-    sinks = Sinks(
-        reply=replies.post,
-        archive=archive,
-        revise=revise,
-        feedback=feedback.handle,
-        finish=replies.finish,
-        draft=drafts.handle,
-        results=results,
-    )
-    return GraphParts(
-        services=services,
-        sinks=sinks,
-        rules=graph_rules(settings, state, withheld, finish_all=servers.default.captures.finish_all),
-        state=state,
-        servers=servers,
-    )
+    def _sinks(self, results: Sequence[Callable[[Result], object]]) -> Sinks:
+        discord, state = self._settings.discord, self._state
+        replies = Replies(
+            poster=self._api.poster,
+            posts=state.posts,
+            history=self._history,
+            people=self._people,
+            budgets=state.budgets,
+            outbox=state.outbox,
+            fetcher=self._api.fetcher,
+            offers_votes=discord.feedback,
+        )
+        feedback = Feedback(
+            state.folder,
+            state.posts,
+            self._people,
+            self._api.poster,
+            discord.escalation_emoji,
+            self._settings.servers.map(lambda each: each.discord.escalation_channel_id),
+            keeps_votes=discord.feedback,
+            infers_votes=state.is_durable,
+            guild_of=self._guild_of,
+            opted_out=state.opt_outs,
+        )
+        return Sinks(
+            reply=replies.post,
+            archive=self._archive,
+            revise=self._revise,
+            feedback=feedback.handle,
+            finish=replies.finish,
+            draft=self._draft_sink(replies).handle,
+            results=results,
+        )
+
+    def _draft_sink(self, replies: Replies) -> DraftSink:
+        state, history, context = self._state, self._history, self._context
+        return DraftSink(
+            drafts=state.drafts,
+            replies=replies,
+            posts=state.posts,
+            reviews=self._api.reviews,
+            access=self._api.access,
+            archive=self._archive,
+            everyone_sees=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
+            is_public=lambda place_id: history.knows(place_id) and history.place(place_id).public,
+            question_now=partial(question_now, context, history, self._api.fetcher, self._documents),
+            may_quote=self._may_quote,
+            is_current=partial(is_current, self._servers, context, history),
+            opted_out=state.opt_outs,
+            redact=Redactor(self._settings.secrets).text,
+            audit=state.audit,
+            has_outcome=lambda draft: state.record.has_end(draft.reply.asked_ids, draft.ended_at),
+        )
+
+    def _guild_of(self, place_id: int) -> int | None:
+        return self._history.place(place_id).guild_id
+
+    def _is_public(self, guild_id: int | None, place_id: int) -> bool:
+        return not is_private(self._history.place(place_id), self._settings.servers[guild_id].discord.capture_channels)
+
+    async def _archive(self, capture: Capture) -> Outcome:
+        guild_id = None if capture.part is None else capture.part.guild_id
+        return await self._servers[guild_id].captures.keep(capture)
+
+    async def _revise(self, guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        return await self._servers[guild_id].captures.revise(guild_id, revisions)
+
+    async def _may_quote(self, draft: Draft) -> bool:
+        allowed, post = self._settings.servers[draft.reply.guild_id].discord.capture_channels, draft.reply.post
+        try:
+            found = await self._context.quotable(draft.channel_id, post.asked_in, draft.reply.asked_ids, allowed)
+        except LookupFailed:
+            return False
+        return found is not None and draft.is_asked_by([self._context.text_of(each) for each in found])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

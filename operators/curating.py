@@ -92,14 +92,61 @@ def curate(
         pair ── classify ── topic ── integrate ── added, or skipped
                      └──── skipped
     """
-    tries: Counter[str] = Counter()
+    return _PairCurator(library, curator, usage, gauge, time, personal_work).curate_pair
 
-    async def classify_pair(pair: Pair) -> dict[str, Pair] | Decision:
+
+class _PairCurator:
+    """Curates pairs, as `curate` says."""
+
+    def __init__(
+        self,
+        library: TeamLibrary,
+        curator: Curator,
+        usage: Usage,
+        gauge: Gauge | None,
+        time: Callable[[], str],
+        personal_work: PersonalWork | None,
+    ) -> None:
+        self._library = library
+        self._curator = curator
+        self._usage = usage
+        self._gauge = gauge
+        self._time = time
+        self._personal_work = personal_work
+        self._tries = Counter[str]()
+
+    async def curate_pair(self, pair: Pair) -> Decision:
+        while True:
+            try:
+                found = await self._classify_pair(pair)
+                if isinstance(found, Decision):
+                    decision = found
+                else:
+                    decided = [await self._integrate_pair(part, topic) for topic, part in found.items()]
+                    decision = merge_decisions(pair, found, decided)
+            except TRANSIENT_ERRORS:
+                raise
+            except _NothingLeft:
+                reason = "the model refuses it, and nothing of the team is certainly to the first user"
+                decision = Decision(pair.id, self._time(), Action.SKIPPED, self._curator.actor, reason=reason)
+            except Exception as error:
+                self._tries[pair.id] += 1
+                if not is_expected(error):  # a bug of ours must not hold up the other pairs
+                    log.exception("%s could not be curated", pair.id)
+                if self._tries[pair.id] < MOST_TRIES:
+                    continue
+                reason = _reason(error)[:REASON_CHARS]
+                log.error("%s failed %d times and is left for --regen: %s", pair.id, MOST_TRIES, reason)  # noqa: TRY400 (for the operator)
+                decision = Decision(pair.id, self._time(), Action.FAILED, self._curator.actor, reason=reason)
+            del self._tries[pair.id]
+            return decision
+
+    async def _classify_pair(self, pair: Pair) -> dict[str, Pair] | Decision:
         """Return the pair, or its pieces, by the name of the topic, old or new; or the decision to skip the pair."""
-        index = library.index()
+        index = self._library.index()
         try:
-            result, [shown] = await ask_model(
-                "classify", [pair], lambda pairs: curator.classify(pairs[0], index, usage)
+            result, [shown] = await self._ask_model(
+                "classify", [pair], lambda pairs: self._curator.classify(pairs[0], index, self._usage)
             )
         except LLMError as error:
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
@@ -113,20 +160,20 @@ def curate(
         if not result.skip and not by_topic:
             log.warning("%s: neither a topic nor a reason to skip was given; it is left out", pair.id)
         reason = "classified as not worth keeping" if result.skip else "no topic was named"
-        return by_topic or Decision(pair.id, time(), Action.SKIPPED, curator.actor, reason=reason)
+        return by_topic or Decision(pair.id, self._time(), Action.SKIPPED, self._curator.actor, reason=reason)
 
-    async def integrate_pair(pair: Pair, topic: str) -> Decision:
+    async def _integrate_pair(self, pair: Pair, topic: str) -> Decision:
         """Return whether the pair is added to its topic, and which pairs there it makes obsolete."""
         # Earlier captures of the conversation are not compared: the pair replaces them once it is added.
-        existing = library.pairs_of_topic(topic)
+        existing = self._library.pairs_of_topic(topic)
         others = [each for each in existing if each.conversation_id != pair.conversation_id]
         result = FIRST_IN_TOPIC
         try:
             if others:
-                result, _ = await ask_model(
+                result, _ = await self._ask_model(
                     "integrate",
                     [pair, *others],
-                    lambda pairs: curator.integrate(pairs[0], topic, pairs[1:], usage),
+                    lambda pairs: self._curator.integrate(pairs[0], topic, pairs[1:], self._usage),
                 )
         except LLMError as error:
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
@@ -136,15 +183,15 @@ def curate(
         if replaces and not may_replace_others:
             log.info("%s replaces nothing: it is doubted, or it is not certain whom the team answers", pair.id)
         removed = allowed_removals(pair, existing, result.remove_ids if may_replace_others else ())
-        at = time()
+        at = self._time()
         if result.skip:
             reason = "the topic says the same"
-            return Decision(pair.id, at, Action.SKIPPED, curator.actor, topic, remove_ids=removed, reason=reason)
+            return Decision(pair.id, at, Action.SKIPPED, self._curator.actor, topic, remove_ids=removed, reason=reason)
         return Decision(
             pair.id,
             at,
             Action.ADDED,
-            curator.actor,
+            self._curator.actor,
             topic,
             remove_ids=removed,
             replaces=replaced_by(pair, existing),
@@ -154,12 +201,12 @@ def curate(
             conflicts=allowed_remarks(pair, existing, removed, result.conflicts),
         )
 
-    async def ask_model(
-        step: str, pairs: Sequence[Pair], ask: Callable[[Sequence[Pair]], Awaitable[R]]
+    async def _ask_model(
+        self, step: str, pairs: Sequence[Pair], ask: Callable[[Sequence[Pair]], Awaitable[R]]
     ) -> tuple[R, Sequence[Pair]]:
         """Return the model's answer, and the pairs as they were shown to it."""
         try:
-            with measure_item(gauge, step), showing(pairs, personal_work):
+            with measure_item(self._gauge, step), showing(pairs, self._personal_work):
                 return await ask(pairs), pairs
         except PromptRefused as error:
             first, *others = map(of_asker_and_team, pairs)
@@ -169,36 +216,8 @@ def curate(
             if left == list(pairs):
                 raise
             log.info("%s: asked again without what others have said: %s", pairs[0].id, error)
-        with measure_item(gauge, step), showing(left, personal_work):
+        with measure_item(self._gauge, step), showing(left, self._personal_work):
             return await ask(left), left
-
-    async def curate_pair(pair: Pair) -> Decision:
-        while True:
-            try:
-                found = await classify_pair(pair)
-                if isinstance(found, Decision):
-                    decision = found
-                else:
-                    decided = [await integrate_pair(part, topic) for topic, part in found.items()]
-                    decision = merge_decisions(pair, found, decided)
-            except TRANSIENT_ERRORS:
-                raise
-            except _NothingLeft:
-                reason = "the model refuses it, and nothing of the team is certainly to the first user"
-                decision = Decision(pair.id, time(), Action.SKIPPED, curator.actor, reason=reason)
-            except Exception as error:
-                tries[pair.id] += 1
-                if not is_expected(error):  # a bug of ours must not hold up the other pairs
-                    log.exception("%s could not be curated", pair.id)
-                if tries[pair.id] < MOST_TRIES:
-                    continue
-                reason = _reason(error)[:REASON_CHARS]
-                log.error("%s failed %d times and is left for --regen: %s", pair.id, MOST_TRIES, reason)  # noqa: TRY400 (for the operator)
-                decision = Decision(pair.id, time(), Action.FAILED, curator.actor, reason=reason)
-            del tries[pair.id]
-            return decision
-
-    return curate_pair
 
 
 def _reason(error: Exception) -> str:

@@ -132,68 +132,90 @@ def screen(
     the question has no effect. An answer to somebody else that is made with the message begins again. A team member's
     message cancels the answers it makes unnecessary.
     """
-    seen = RecentIds(IDS_KEPT)
+    return concat_map_iterable(_Screen(people, history, tracker, team, in_flight, rules).on_event)
 
-    def on_event(event: Event) -> Iterable[ScreenedItem]:
+
+class _Screen:
+    """Screens events, as `screen` says."""
+
+    def __init__(
+        self,
+        people: People,
+        history: History,
+        tracker: ConversationTracker,
+        team: TeamActivity,
+        in_flight: InFlight,
+        rules: ScreenRules,
+    ) -> None:
+        self._people = people
+        self._history = history
+        self._tracker = tracker
+        self._team = team
+        self._in_flight = in_flight
+        self._rules = rules
+        self._seen = RecentIds(IDS_KEPT)
+
+    def on_event(self, event: Event) -> Iterable[ScreenedItem]:
         match event:
             case Posted():
-                return (posted(event),)
+                return (self._posted(event),)
             case Edited():
-                return change(event)
+                return self._change(event)
             case Deleted():
-                return delete(event)
+                return self._delete(event)
             case Typing():
                 return (Keep(Key(event.channel_id, event.author.id), event.at, TYPING_SECONDS),)
             case _:
                 return ()
 
-    def posted(event: Posted) -> ScreenedItem:
-        message = event.message
-        if message.id in seen or (rules.has_outcome is not None and rules.has_outcome(message.channel_id, message.id)):
+    def _posted(self, event: Posted) -> ScreenedItem:
+        message, has_outcome = event.message, self._rules.has_outcome
+        if message.id in self._seen or (has_outcome is not None and has_outcome(message.channel_id, message.id)):
             return ignored(message, Reason.DUPLICATE)
-        seen.add(message.id)
-        if history.is_gone(message.id):  # the deletion came first
+        self._seen.add(message.id)
+        if self._history.is_gone(message.id):  # the deletion came first
             return Removed(message.channel_id, message.id)
-        message = history.latest(message)  # an edit may have come first as well
-        author_type = people.type_of(message.author, history.guild_of(message))
-        unwanted = reason_to_ignore(message, author_type)
+        message = self._history.latest(message)  # an edit may have come first as well
+        author_type = self._people.type_of(message.author, self._history.guild_of(message))
+        unwanted = self._reason_to_ignore(message, author_type)
         # People who have opted out still take part in the conversation.
-        answers = author_type is AuthorType.TEAM_MEMBER and tracker.kind_of(message.id).needs_question
+        answers = author_type is AuthorType.TEAM_MEMBER and self._tracker.kind_of(message.id).needs_question
         if answers and unwanted in {None, Reason.OPTED_OUT}:
-            team.observe(message)
-            in_flight.cancel_answered(message, answered_by(message))
+            self._team.observe(message)
+            self._in_flight.cancel_answered(message, self._answered_by(message))
         if unwanted is not None:
             return ignored(message, unwanted)
-        in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
+        self._in_flight.hold(message, author_type, in_thread=self._history.place(message.channel_id).is_thread)
         return event if message is event.message else replace(event, message=message)
 
-    def answered_by(message: Message) -> Sequence[int]:
+    def _answered_by(self, message: Message) -> Sequence[int]:
         """Return the messages of the conversation that the team goes on with; none if unsure ("good morning")."""
+        tracker = self._tracker
         return () if tracker.is_tentative(message) else tracker.messages_of(tracker.conversation_of(message.id))
 
-    def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
+    def _reason_to_ignore(self, message: Message, author_type: AuthorType) -> Reason | None:
         if author_type is AuthorType.BOT:
             return Reason.BOT
         if message.is_system:
             return Reason.SYSTEM
-        if rules.withheld(message):
+        if self._rules.withheld(message):
             return Reason.OPTED_OUT
         if message.is_empty:
             return Reason.EMPTY
-        known = not history.is_unlisted(message.channel_id)
-        channel_id = history.place(message.channel_id).channel_id if known else None
-        if not rules.may_read(message.channel_id, channel_id, history.guild_of(message)):
+        known = not self._history.is_unlisted(message.channel_id)
+        channel_id = self._history.place(message.channel_id).channel_id if known else None
+        if not self._rules.may_read(message.channel_id, channel_id, self._history.guild_of(message)):
             return Reason.NOT_ADDRESSED
         return None
 
-    def change(edit: Edited) -> Iterable[ScreenedItem]:
-        key = in_flight.waiting_key(edit.message_id)
-        message = history.in_memory(edit.channel_id, edit.message_id)
-        withheld = message is not None and rules.withheld(message)
+    def _change(self, edit: Edited) -> Iterable[ScreenedItem]:
+        key = self._in_flight.waiting_key(edit.message_id)
+        message = self._history.in_memory(edit.channel_id, edit.message_id)
+        withheld = message is not None and self._rules.withheld(message)
         if withheld:
-            in_flight.cancel_deleted(Deleted(edit.at, edit.channel_id, (edit.message_id,)))
+            self._in_flight.cancel_deleted(Deleted(edit.at, edit.channel_id, (edit.message_id,)))
         elif message is not None and message.edited_at == edit.at:  # not a preview that Discord adds
-            in_flight.work.withdraw_messages((edit.message_id,))
+            self._in_flight.work.withdraw_messages((edit.message_id,))
         if key is None:
             return ()
         if message is not None and (withheld or message.is_empty):
@@ -201,16 +223,14 @@ def screen(
             return amend(key, edit.message_id, None), ignored(message, reason)
         return (amend(key, edit.message_id, edit),)
 
-    def delete(event: Deleted) -> Iterable[ScreenedItem]:
+    def _delete(self, event: Deleted) -> Iterable[ScreenedItem]:
         gone: list[ScreenedItem] = []
         for message_id in event.message_ids:
-            key = in_flight.waiting_key(message_id)
+            key = self._in_flight.waiting_key(message_id)
             if key is not None:
                 gone += amend(key, message_id, None), Removed(event.channel_id, message_id)
-        in_flight.cancel_deleted(event)
+        self._in_flight.cancel_deleted(event)
         return gone
-
-    return concat_map_iterable(on_event)
 
 
 def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Posted]:
