@@ -295,17 +295,7 @@ async def documents_for(
             forget_answers=answers.purge,
             embed_soon=background.embed_soon,
         )
-        try:
-            await remove_published(store, folder)
-            names = await store.list_collections(protocol.CASE_PREFIX)
-            tombstones = Tombstones(None if shared else folder.tombstones)
-            await runbooks.open(None if shared is None else shared.notes)
-            cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), tombstones)
-            if shared is not None:
-                await follow_other_processes(shared, cases, runbooks, background, answers.purge)
-        except (StoreUnavailable, OSError) as error:
-            log.error("documents: %s; files are left alone until the next start", error)  # noqa: TRY400 (for the operator)
-            cases = None
+        cases = await _open_files(store, folder, runbooks, background, answers, shared)
         if cases is None:
             if shared is None:
                 with suppress(StoreUnavailable):
@@ -334,6 +324,29 @@ async def documents_for(
         )
         stack.push_async_callback(documents.close)
         yield documents
+
+
+async def _open_files(
+    store: DocumentStore,
+    folder: DataFolder,
+    runbooks: Runbooks,
+    background: Background,
+    answers: AnswerCache,
+    shared: SharedDocuments | None,
+) -> ThreadFiles | None:
+    """Open the runbooks. Returns the files of threads that the store has; None: it cannot be read, which is logged."""
+    try:
+        await remove_published(store, folder)
+        names = await store.list_collections(protocol.CASE_PREFIX)
+        tombstones = Tombstones(None if shared else folder.tombstones)
+        await runbooks.open(None if shared is None else shared.notes)
+        cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), tombstones)
+        if shared is not None:
+            await follow_other_processes(shared, cases, runbooks, background, answers.purge)
+    except (StoreUnavailable, OSError) as error:
+        log.error("documents: %s; files are left alone until the next start", error)  # noqa: TRY400 (for the operator)
+        return None
+    return cases
 
 
 def document_files(settings: Settings) -> SqliteCollections:

@@ -141,14 +141,34 @@ def summarise_images(
         LLMError: the curator has no usable result.
         OSError: the capture could not be put into the pending folder.
     """
-    known = BoundedDict[int, str | None](SUMMARIES_KEPT)  # by attachment; None: it cannot be used
+    return _ImageSummariser(curator, source, pending, usage, redact).summarise
 
-    async def summarised(waiting: PendingCapture) -> Capture:
-        waiting = await run_blocking(pending.take_over, waiting)
+
+class _ImageSummariser:
+    """Describes the images of captures, as `summarise_images` says."""
+
+    def __init__(
+        self,
+        curator: Curator,
+        source: ImageSource,
+        pending: PendingFolder,
+        usage: Usage,
+        redact: Callable[[str], str],
+    ) -> None:
+        self._curator = curator
+        self._source = source
+        self._pending = pending
+        self._usage = usage
+        self._redact = redact
+        self._known = BoundedDict[int, str | None](SUMMARIES_KEPT)
+        """What images show, by the id of the attachment; None: it cannot be used."""
+
+    async def summarise(self, waiting: PendingCapture) -> Capture:
+        waiting = await run_blocking(self._pending.take_over, waiting)
         loaded = dict(waiting.images)
-        is_last_try = now() - waiting.since >= PENDING_SECONDS or await run_blocking(pending.is_full)
+        is_last_try = now() - waiting.since >= PENDING_SECONDS or await run_blocking(self._pending.is_full)
         try:
-            return await attempt(waiting, loaded, is_last_try=is_last_try)
+            return await self._attempt(waiting, loaded, is_last_try=is_last_try)
         except Exception as error:
             if is_last_try:
                 log.warning(
@@ -159,64 +179,68 @@ def summarise_images(
                     error,
                     exc_info=None if is_expected(error) else error,
                 )
-                return with_known_summaries(waiting)
-            await run_blocking(pending.keep, replace(waiting, images=loaded))
+                return self._with_known_summaries(waiting)
+            await run_blocking(self._pending.keep, replace(waiting, images=loaded))
             raise
 
-    def with_known_summaries(waiting: PendingCapture) -> Capture:
-        found = ((each, known.get(each.attachment.id)) for each in waiting.image_refs)
+    def _with_known_summaries(self, waiting: PendingCapture) -> Capture:
+        found = ((each, self._known.get(each.attachment.id)) for each in waiting.image_refs)
         summaries = {each: summary for each, summary in found if summary is not None}
-        return with_image_summaries(waiting.capture, summaries, redact)
+        return with_image_summaries(waiting.capture, summaries, self._redact)
 
-    async def attempt(waiting: PendingCapture, loaded: dict[CapturedImage, Image], *, is_last_try: bool) -> Capture:
-        capture = with_known_summaries(waiting)
-        unknown = [picture for picture in waiting.image_refs if picture.attachment.id not in known]
+    async def _attempt(
+        self, waiting: PendingCapture, loaded: dict[CapturedImage, Image], *, is_last_try: bool
+    ) -> Capture:
+        capture = self._with_known_summaries(waiting)
+        unknown = [picture for picture in waiting.image_refs if picture.attachment.id not in self._known]
         chosen = choose_images(picture.attachment for picture in reversed(unknown))
         wanted = [picture for picture in unknown if picture.attachment.id in chosen]
-        await load(wanted, loaded, all_required=not is_last_try)
+        await self._load(wanted, loaded, all_required=not is_last_try)
         new = [picture for picture in wanted if picture in loaded]
         if not new:
             return capture
         current_people.set({each.author_id for each in capture.messages})
-        summaries = await describe(capture, {picture: loaded[picture] for picture in new})
-        return with_image_summaries(capture, summaries, redact)
+        summaries = await self._describe(capture, {picture: loaded[picture] for picture in new})
+        return with_image_summaries(capture, summaries, self._redact)
 
-    async def describe(capture: Capture, images: dict[CapturedImage, Image]) -> dict[CapturedImage, str]:
+    async def _describe(self, capture: Capture, images: dict[CapturedImage, Image]) -> dict[CapturedImage, str]:
         """Return what the images show. Anybody may post one that the endpoint refuses: then each is shown alone, and
         those that are refused stay placeholders.
         """
         conversation = conversation_of_capture(capture, images)
         message_ids = [each.message_id for each in capture.messages]
         try:
-            found = match_summaries(await curator.summarise_images(conversation, message_ids, usage), [*images])
+            found = match_summaries(
+                await self._curator.summarise_images(conversation, message_ids, self._usage), [*images]
+            )
         except PromptRefused as error:
             if len(images) > 1:
-                alone = [await describe(capture, {picture: image}) for picture, image in images.items()]
+                alone = [await self._describe(capture, {picture: image}) for picture, image in images.items()]
                 return {picture: summary for each in alone for picture, summary in each.items()}
             log.info("an image stays a placeholder: %s", error)
             found = {}
         for picture in images:
-            known[picture.attachment.id] = found.get(picture)
+            self._known[picture.attachment.id] = found.get(picture)
         return found
 
-    async def load(pictures: list[CapturedImage], loaded: dict[CapturedImage, Image], *, all_required: bool) -> None:
+    async def _load(
+        self, pictures: list[CapturedImage], loaded: dict[CapturedImage, Image], *, all_required: bool
+    ) -> None:
         """Load all that are available, so that a later try needs only the rest: addresses expire."""
         failed: ImageFailed | None = None
         for picture in pictures:
             if picture not in loaded:
                 try:
-                    loaded[picture] = await source.load(picture.attachment)
+                    loaded[picture] = await self._source.load(picture.attachment)
                 except ImageUnusable as error:
                     log.info("an image stays a placeholder: %s", error)
-                    known[picture.attachment.id] = None
+                    self._known[picture.attachment.id] = None
                 except ImageFailed as error:
                     failed = failed or error
         if failed is not None:
             if all_required:
                 raise failed
             log.warning("images stay placeholders, as they could not be loaded for a day: %s", failed)
-
-    return summarised
 
 
 def without_withheld(waiting: PendingCapture, withheld: Callable[[CapturedMessage], bool]) -> PendingCapture:

@@ -177,37 +177,9 @@ async def serve_metrics(
     Raises:
         CannotListen: the port is taken, or the address is not one of this machine.
     """
-
-    async def metrics(_request: web.Request) -> web.Response:
-        return web.Response(body=render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    async def healthz(_request: web.Request) -> web.Response:
-        return _health_response(health())
-
-    async def readyz(_request: web.Request) -> web.Response:
-        return _health_response(health() or (None if ready is None else ready()))
-
-    connections, loop_share = Connections("metrics.port", pace=pace), LoopShare(pace)
-
-    @web.middleware
-    async def limited(
-        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        if "Transfer-Encoding" in request.headers:  # no browser cuts a form into chunks, of which each byte may be one
-            return web.Response(text="Send it with a Content-Length.\n", status=411)
-        if request.can_read_body:  # its body may never end; a handler that reads it calls `on_request_read`
-            connections.on_request(peer_of(request))
-        else:
-            connections.on_request_read(peer_of(request))
-        if not await loop_share.wait(lambda: request.transport is None):
-            return web.Response()  # to nobody
-        answer = await loop_share.counted(handler(request))
-        connections.on_request_read(peer_of(request))
-        return answer
-
-    application = web.Application(middlewares=[limited], client_max_size=LARGEST_FORM)
-    application[CONNECTIONS] = connections
-    application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    connections = Connections("metrics.port", pace=pace)
+    application = _limited_application(connections, LoopShare(pace))
+    _add_metrics(application, health, render, ready)
     if add_pages is not None:
         add_pages(application)
     limit_log_lines("aiohttp.server", "asyncio")
@@ -238,6 +210,50 @@ async def serve_metrics(
             connections.close()
     finally:
         await runner.cleanup()
+
+
+def _limited_application(connections: Connections, loop_share: LoopShare) -> web.Application:
+    """Return an application without pages, whose requests take turns, and are counted by the connections."""
+
+    @web.middleware
+    async def limited(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if "Transfer-Encoding" in request.headers:  # no browser cuts a form into chunks, of which each byte may be one
+            return web.Response(text="Send it with a Content-Length.\n", status=411)
+        if request.can_read_body:  # its body may never end; a handler that reads it calls `on_request_read`
+            connections.on_request(peer_of(request))
+        else:
+            connections.on_request_read(peer_of(request))
+        if not await loop_share.wait(lambda: request.transport is None):
+            return web.Response()  # to nobody
+        answer = await loop_share.counted(handler(request))
+        connections.on_request_read(peer_of(request))
+        return answer
+
+    application = web.Application(middlewares=[limited], client_max_size=LARGEST_FORM)
+    application[CONNECTIONS] = connections
+    return application
+
+
+def _add_metrics(
+    application: web.Application,
+    health: Callable[[], str | None],
+    render: Callable[[], bytes],
+    ready: Callable[[], str | None] | None,
+) -> None:
+    """Add `/metrics`, `/healthz` and `/readyz`. The functions are as for `serve_metrics`."""
+
+    async def metrics(_request: web.Request) -> web.Response:
+        return web.Response(body=render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return _health_response(health())
+
+    async def readyz(_request: web.Request) -> web.Response:
+        return _health_response(health() or (None if ready is None else ready()))
+
+    application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
 
 
 def peer_of(request: web.BaseRequest) -> object:
