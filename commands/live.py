@@ -13,9 +13,9 @@ from pathlib import Path
 from assembly.answering import AS_CONFIGURED, ModelOptions
 from assembly.bot import TeamDesk, gateway_for, maintain_evidence, open_discord, record_dispatches, warn_if_unreachable
 from assembly.data_folder import autosave, lock_data_folder, read_state
-from assembly.graph_parts import LIVE, REHEARSAL, open_bot
 from assembly.health import HealthMonitor, alert_parts
 from assembly.knowledge import keep_all_knowledge_current, keep_search_current
+from assembly.opening import LIVE, REHEARSAL, open_bot
 from assembly.reports import post_weekly_reports
 from assembly.running import (
     GraphRun,

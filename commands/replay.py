@@ -16,7 +16,8 @@ from rich.console import Console
 
 from assembly.answering import AS_CONFIGURED, ModelOptions
 from assembly.data_folder import read_state
-from assembly.graph_parts import REPLAY, DiscordAPI, open_bot
+from assembly.graph_parts import DiscordAPI
+from assembly.opening import REPLAY, open_bot
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
 from assembly.sources import temporary_index
 from assembly.team import FailedCurations

@@ -21,9 +21,10 @@ from assembly.distributed.keepers import ArchiveKeeper, tell_refusal
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
 from assembly.forgetting import Privacy, data_not_in_nats, team_files
-from assembly.graph_parts import ARCHIVE, DiscordAPI, open_bot, teams
+from assembly.graph_parts import DiscordAPI, teams
 from assembly.health import HealthMonitor
 from assembly.knowledge import keep_all_knowledge_current
+from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from clock import cancel_and_wait, now
 from clock.timeouts import Backoff

@@ -35,9 +35,10 @@ from assembly.distributed.process import (
 )
 from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import Privacy, TeamKnowledgeFiles, team_files
-from assembly.graph_parts import PARTITIONS, REMEMBERED_WEEKS, Bot, CaptureParts, GraphParts, open_bot
+from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, GraphParts
 from assembly.health import alert_parts
 from assembly.knowledge import keep_search_current
+from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import post_weekly_reports, report_from_folder
 from assembly.running import GraphRun, Meters, in_background
 from assembly.slash_commands import slash_commands

@@ -11,8 +11,9 @@ import pytest
 from assembly.answering import ModelOptions, open_embedder
 from assembly.data_folder import read_state
 from assembly.documents import documents_for, store_of
-from assembly.graph_parts import LIVE, REHEARSAL, REPLAY, DiscordAPI, RunMode, open_bot
+from assembly.graph_parts import DiscordAPI
 from assembly.knowledge import keep_search_current, search_failed
+from assembly.opening import LIVE, REHEARSAL, REPLAY, RunMode, open_bot
 from dataflow import Overflow
 from services.discord import DryRunPoster
 from services.documents.store.chroma import ChromaCollections

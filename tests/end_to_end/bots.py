@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import assembly.bot
-import assembly.graph_parts
 import assembly.knowledge
+import assembly.opening
 import commands.live
 from assembly.graph_parts import GraphParts, assemble
 from commands.live import LiveOptions, run_bot
@@ -63,7 +63,7 @@ class RunningBot:
         def hurried(*args: Any, **kwargs: Any) -> Gateway:
             return Gateway(*args, pause=no_pause, **kwargs)
 
-        patch.setattr(assembly.graph_parts, "assemble", listened_in)
+        patch.setattr(assembly.opening, "assemble", listened_in)
         patch.setattr(assembly.bot, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
         patch.setattr(assembly.bot, "Gateway", hurried)
         if not learning:
