@@ -28,11 +28,23 @@ def copy_order(settings: Settings) -> CopyOrder:
     folder = DataFolder(settings.app.data_dir)
     first, last = [folder.watermarks, folder.outbox, folder.drafts, folder.posts, folder.feedback], list[Path]()
     for each in settings.servers.values():
-        own, kb = DataFolder(each.app.data_dir), each.kb
-        first += (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, own.decisions)
-        first += (own.pending, kb.index_path, kb.index_cache_path)
+        server_folder, kb = DataFolder(each.app.data_dir), each.kb
+        first += (
+            kb.team_state_path,
+            kb.team_index_path,
+            kb.team_index_cache_path,
+            kb.team_topics_dir,
+            server_folder.decisions,
+        )
+        first += (server_folder.pending, kb.index_path, kb.index_cache_path)
         # The places of captures are noted after these.
-        last += (kb.team_raw_dir, own.places, kb.web_fetch_cache_dir, kb.links_file_path, *kb.document_folders)
+        last += (
+            kb.team_raw_dir,
+            server_folder.places,
+            kb.web_fetch_cache_dir,
+            kb.links_file_path,
+            *kb.document_folders,
+        )
     last += (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
     return CopyOrder(
         first=_absolute(*first), last=_absolute(*last), excluded=_absolute(*_logs(settings), *_secrets(settings))

@@ -33,6 +33,7 @@ from services.conversations import (
     render_watermarks,
 )
 from services.llm import (
+    SHARED_GROUP,
     Budget,
     BudgetLimits,
     Limiter,
@@ -94,9 +95,9 @@ def private_paths(settings: Settings) -> set[Path]:
     """
     kb, log_file, folder = settings.kb, settings.logging.file.path, DataFolder(settings.app.data_dir)
     inside = list(folder.root.iterdir()) if folder.root.is_dir() else []
-    own = {path for path in inside if folder.is_own(path)}
-    others = [path for path in inside if path not in own and path.name not in _OPERATORS_FOLDERS]
-    places = own if others else {folder.root}
+    owned = {path for path in inside if folder.is_own(path)}
+    others = [path for path in inside if path not in owned and path.name not in _OPERATORS_FOLDERS]
+    places = owned if others else {folder.root}
     places |= {getattr(kb, key) for key in (*MADE_KB_PATHS, *LEARNED_KB_PATHS)}
     if log_file is not None:
         places |= {log_file, *log_file.parent.glob(f"{log_file.name}.*")}
@@ -132,9 +133,6 @@ def marker_pattern(marker: str) -> re.Pattern[str]:
     return re.compile(f"{_INVISIBLE}{{0,20}}".join(f"[{each}]" for each in forms))  # ignoring case takes twice as long
 
 
-SHARED = "shared"
-
-
 @dataclass(frozen=True, slots=True)
 class _BudgetGroup:
     """Those who are counted against the same budgets: a server with limits of its own, or all others.
@@ -152,7 +150,7 @@ class _BudgetGroup:
 
     @property
     def name(self) -> str:
-        return SHARED if self.guild_id is None else str(self.guild_id)
+        return SHARED_GROUP if self.guild_id is None else str(self.guild_id)
 
 
 MakeLimiter = Callable[[str, BudgetLimits, str], Limiter]

@@ -46,7 +46,7 @@ from services.conversations import (
     render_watermarks,
 )
 from services.documents import CLOSED, GONE, SHOWN, read_tombstones, render_tombstones
-from services.llm import read_spent, read_token_days, render_spent, render_token_days, summed_token_days
+from services.llm import SHARED_GROUP, read_spent, read_token_days, render_spent, render_token_days, summed_token_days
 from services.storage import DataFolder, Record, files, json_state, read_text, temporary_folder
 from services.storage.backups import DamagedDatabase, writing
 from transport import budgets, folder_log
@@ -346,9 +346,6 @@ def _reach(mark: Watermark) -> tuple[int, int]:
 
 
 # What all processes share, in buckets
-
-SHARED_GROUP = "shared"
-"""The group of budgets of the servers without limits of their own."""
 
 
 async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     )
     from services.llm.tools import CountedResult, Tool, ToolLimits, argument_error
     from services.llm.usage import (
+        SHARED_GROUP,
         Budget,
         BudgetLimits,
         Limiter,

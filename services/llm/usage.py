@@ -177,6 +177,10 @@ def budget_day(seen: int, day: int) -> int:
     return day if day > seen or day < seen - 1 else seen
 
 
+SHARED_GROUP = "shared"
+"""The name of the group of budgets of all servers without limits of their own. Those of another are named by its id."""
+
+
 class Budget:
     """The `Limiter` of a single process."""
 
