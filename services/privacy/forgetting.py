@@ -10,11 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from model.messages import is_snowflake
 from model.source_ids import topic_id, with_owner
-from services.conversations import forget_drafts, forget_started, read_posts, replies_with
+from services.conversations import forget_drafts, forget_started, read_drafts, read_posts, replies_with
 from services.knowledge import belongs_to, name_words
 from services.llm import read_spent, render_spent
 from services.privacy.recordings import (
@@ -24,10 +26,11 @@ from services.privacy.recordings import (
     find_in_recording,
     published_in,
     remove_from_recording,
+    said_in_recording,
 )
-from services.privacy.text_match import LONG_CHARS, OwnWords, TextMatch, blocks_in, pairs_in
+from services.privacy.text_match import LONG_CHARS, OwnWords, Said, TextMatch, blocks_in, pairs_in, said_in_archive
 from services.privacy.unknown_files import ConfiguredFiles, FileKind, kind_of, logs_among, report_lines, unknown_files
-from services.storage import DataFolder, Record, edit_records, files, read_object, replace_strings
+from services.storage import DataFolder, Record, edit_records, files, read_object, read_records, replace_strings
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, filing
 from services.telemetry import number_of, parse_part_outcome
 
@@ -64,6 +67,24 @@ def questions_of(folder: DataFolder, user_id: int) -> Iterator[str]:
     for path in outcome_files(folder):
         entries = (parse_part_outcome(line) for line in path.read_bytes().splitlines())
         yield from (entry.question for entry in entries if entry and entry.author_id == user_id and entry.question)
+
+
+def said_in(folder: DataFolder) -> Iterator[Said]:
+    """Yield the questions in a data folder: of outcomes, posts, drafts and votes. Blocking. Raises OSError."""
+    for path in outcome_files(folder):
+        entries = (parse_part_outcome(line) for line in path.read_bytes().splitlines())
+        known = (entry for entry in entries if entry and entry.message_ids)
+        yield from (Said(entry.message_ids[-1], entry.author_id, entry.question) for entry in known)
+    posts = read_posts(folder.posts)
+    yield from (Said(post.last_asked_id, post.asker_id, post.question) for post in posts)
+    for draft in read_drafts(folder.drafts):
+        if not draft.is_reworded:  # else it is not known since when it reads so
+            yield Said(draft.id, draft.reply.post.asker_id, "\n".join((draft.reply.post.question, *draft.asked_texts)))
+    answers = {str(post.message_id) for post in posts}
+    for row in read_records(folder.feedback):
+        message_id, question = str(row.get("message_id")), row.get("question")
+        if message_id not in answers and is_snowflake(message_id) and isinstance(question, str):
+            yield Said(int(message_id), archive.UNKNOWN, question)
 
 
 def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]:
@@ -190,15 +211,14 @@ class _Removal:
         """
         folder, raw, team, _ = self.data
         self._clear_leftovers(configured)
-        asked = [post for post in read_posts(folder.posts) if post.asker_id == self.user_id]
         self.texts += texts_in(folder, raw, self.user_id)
         found = self._find_recordings(configured)
         self.texts += [text for of_person in found.recordings.values() for text in of_person.texts]
         renamed = self._topics_to_rename()
         elsewhere = {**(renamed_elsewhere or {}), **_renames_in(servers, self.user_id, self.texts)}
         ids = self.done.renamed = {**_source_ids(renamed), **elsewhere}
-        match, redacted = self._forget_recorded(found, ids)
-        self._forget_votes({str(post.message_id) for post in asked})
+        match, questions, redacted = self._forget_recorded(found, ids)
+        self._forget_votes(match, questions)
         _forget_counts(folder.usage)
         self._forget_outcomes(match, redacted)
         rename_sources(folder, ids)
@@ -284,11 +304,15 @@ class _Removal:
                 self.done.left.append(f"{path}: {why}")
         return found
 
-    def _forget_recorded(self, found: _Recordings, ids: Mapping[str, str]) -> tuple[TextMatch, int]:
-        """Forget the person in recordings. Returns the match that finds their words in records of others, and how many
-        LLM calls of others lost lines.
+    def _forget_recorded(self, found: _Recordings, ids: Mapping[str, str]) -> tuple[TextMatch, set[str], int]:
+        """Forget the person in recordings. Returns the match that finds their words in records of others, those of
+        their texts that have words of their own, and how many LLM calls of others lost lines.
         """
         paths = sorted(found.llm_files)
+        self.own_words.records = [
+            *self.own_words.records,
+            *(partial(said_in_recording, each, self.user_id) for each in found.recordings),
+        ]
         in_prompts = OwnWords(self.user_id, published=lambda: (text for path in paths for text in published_in(path)))
 
         def own(texts: list[str]) -> list[str]:
@@ -297,24 +321,31 @@ class _Removal:
         dropped = drop_llm_calls(paths, self.user_id, self.texts, ids, own)
         self.done.exchanges = dropped.calls
         self.done.left += dropped.left
-        match = TextMatch(own(self.texts), LONG_CHARS)
+        own_texts = own(self.texts)
+        match = TextMatch(own_texts, LONG_CHARS)
+        pairs = zip(self.texts, own_texts, strict=True)
+        questions = {text for text, rest in pairs if rest == text or TextMatch([rest]).found_in(text)}
         for path, of_person in found.recordings.items():
             self.done.recorded += remove_from_recording(path, self.user_id, of_person, match)
-        return match, dropped.redacted
+        return match, questions, dropped.redacted
 
-    def _forget_votes(self, asked: set[str]) -> None:
-        """`asked`: the ids of the posts that answer the person; posts without a record are known by their question."""
+    def _forget_votes(self, match: TextMatch, questions: Collection[str]) -> None:
+        """Drop the person's votes, and remove their questions and words from those of others. `questions`: theirs, by
+        which votes are found whose post has no record.
+        """
         try:
             voter = pseudonym(self.data.folder.feedback_key.read_bytes(), self.user_id)
         except FileNotFoundError:
             voter = None  # nobody has voted, or nobody can tell any more who did
-        questions = set(self.texts)
+        askers = {str(post.message_id): post.asker_id for post in read_posts(self.data.folder.posts)}
 
         def change(row: Record) -> Record | None:
             if voter is not None and row.get("voter") == voter:
                 return None
-            theirs = row.get("message_id") in asked or row.get("question") in questions
-            return {**row, "question": REMOVED} if theirs else row
+            question, asker = row.get("question"), askers.get(str(row.get("message_id")))
+            if asker == self.user_id or (asker is None and question in questions):
+                return {**row, "question": REMOVED}
+            return {**row, "question": match.redacted(question)} if isinstance(question, str) else row
 
         self.done.votes, self.done.questions = self._edit(self.data.folder.feedback, change)
 
@@ -502,7 +533,10 @@ def forget_in_all_servers(
     archive that another process keeps; `other_archives`: such archives, which are only read. `published`: gives the
     documentation.
     """
-    own_words = OwnWords(user_id, [*(team.raw for team in (shared, *servers)), *other_archives], published)
+    teams = shared, *servers
+    archives = *(team.raw for team in teams), *other_archives
+    records = [*(partial(said_in, team.folder) for team in teams), *(partial(said_in_archive, raw) for raw in archives)]
+    own_words = OwnWords(user_id, records, published)
     for server in servers:
         files.remove_folder(server.folder.regeneration)  # else reported, though gone by then
     done = _Removal(shared, user_id, texts, own_words).run(configured, renamed, servers)

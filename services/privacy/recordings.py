@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from model.messages import is_snowflake, snowflake_at
 from services.assistant import GatingResult
 from services.discord import THREAD_TYPES, BadLine, Dispatch, RecordingFilter, parse_line, render_line
 from services.llm import NotFound, first_valid_object
-from services.privacy.text_match import LONG_CHARS, TextMatch
+from services.privacy.text_match import LONG_CHARS, Said, TextMatch
 from services.storage import Record, edit_records, files, json_object, read_records
-from services.team import REMOVED
+from services.team import REMOVED, archive
 from services.telemetry import number_of
 
 
@@ -246,6 +247,26 @@ def find_in_recording(path: Path, user_id: int) -> PersonInRecording:
             if each.get("type") in THREAD_TYPES and str(each.get("owner_id")) == str(user_id):
                 _add_thread(each, found)
     return found
+
+
+def said_in_recording(path: Path, user_id: int) -> Iterator[Said]:
+    """Yield the messages and names of threads in a recording. Those of bots, and threads of others than the person,
+    which the bot may have opened and named after a question, have no author. Raises OSError.
+    """
+    for dispatch in filter(None, map(_parsed, _lines(path))):
+        for each in _objects(dispatch.d):
+            author, text = each.get("author"), each.get("content")
+            fields = cast("Mapping[str, object]", author) if isinstance(author, Mapping) else dict[str, object]()
+            writer, is_anybodys = fields.get("id"), bool(fields.get("bot"))
+            is_edited = bool(each.get("edited_timestamp"))
+            if each.get("type") in THREAD_TYPES and "owner_id" in each:
+                writer, text, is_edited = each["owner_id"], each.get("name"), dispatch.t == "THREAD_UPDATE"
+                is_anybodys = str(writer) != str(user_id)
+            ids = str(each.get("id")), str(writer)
+            if isinstance(text, str) and all(map(is_snowflake, ids)):
+                message_id, author_id = map(int, ids)
+                at = max(message_id, snowflake_at(dispatch.at)) if is_edited else message_id
+                yield Said(at, archive.UNKNOWN if is_anybodys else author_id, text)
 
 
 def remove_from_recording(path: Path, user_id: int, found: PersonInRecording, match: TextMatch) -> int:

@@ -11,9 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from model.messages import snowflake_at
 from services.llm import clean
 from services.privacy.unknown_files import ConfiguredFiles, report_lines, unknown_files
 from services.storage import DataFolder
@@ -113,20 +115,38 @@ class TextMatch:
                     yield from starts[start]
 
 
+class Said(NamedTuple):
+    """A text that somebody wrote. `message_id`: its message, which tells when; of an edited one, the id of a later
+    moment. `author_id`: `archive.UNKNOWN` for bots, and if it is not known.
+    """
+
+    message_id: int
+    author_id: int
+    text: str
+
+
+MOST_WRITERS = 1
+"""If more other people than these wrote a line, it is a common one, whoever was first."""
+
+
 @dataclass(slots=True)
 class OwnWords:
-    """Reduces texts of a person to lines that nobody else wrote before: in the raw `archives`, or in what anybody can
-    read. `published`: gives the texts that anybody can read; called only if there is something to compare.
+    """Decides which lines of a person's texts are theirs alone: not those that somebody else wrote before, that several
+    others wrote as well (what begins with `>` is quoted, not written), or that anybody can read.
+
+    `records`: each gives what people wrote, by all that is kept; `published`: gives the texts that anybody can read.
+    They are called only if there is something to compare. A line of which no message of the person is known counts as
+    written after those of others.
     """
 
     user_id: int
-    archives: Sequence[Path] = ()
+    records: Sequence[Callable[[], Iterable[Said]]] = ()
     published: Callable[[], Iterable[str]] = tuple
     _compared: set[str] = field(default_factory=set[str], init=False)
     _repeated: set[str] = field(default_factory=set[str], init=False)
 
     def of(self, texts: Iterable[str]) -> list[str]:
-        """Return texts of the person without the lines that they repeated. Blocking. Raises OSError."""
+        """Return texts of the person without the lines that are not theirs. Blocking. Raises OSError."""
         texts = list(texts)
         if new := {*texts} - self._compared:
             match = TextMatch(line for text in new for line in _lines(text))
@@ -136,15 +156,28 @@ class OwnWords:
         return [_without_lines(text, self._repeated) for text in texts]
 
     def _written_by_others(self, match: TextMatch) -> set[str]:
-        """Return the lines that others wrote in the archives before the person did."""
-        own, others = set[str](), set[str]()
-        for pair in (pair for raw in self.archives for pair in pairs_in(raw)):
-            for author_id, turn in zip(pair.author_ids, pair.turns, strict=True):
-                if author_id == self.user_id:
-                    own |= match.lines_in(turn.text)
-                elif author_id != archive.UNKNOWN:
-                    others |= match.lines_in(turn.text) - own
-        return others
+        own, others = dict[str, int](), dict[str, int]()  # the first message with a line
+        writers: defaultdict[str, set[int]] = defaultdict(set)
+        for message_id, author_id, text in (said for read in self.records for said in read()):
+            first = own if author_id == self.user_id else others
+            lines = match.lines_in(text)
+            for line in lines:
+                first[line] = min(first.get(line, message_id), message_id)
+            if lines and author_id not in {self.user_id, archive.UNKNOWN}:
+                for line in match.lines_in(_without_quotes(text)):
+                    writers[line].add(author_id)
+        return {line for line, at in others.items() if at < own.get(line, inf) or len(writers[line]) > MOST_WRITERS}
+
+
+def said_in_archive(raw: Path) -> Iterator[Said]:
+    """Yield the texts in an archive whose authors are known. Blocking. Raises OSError."""
+    first = dict[int, str]()
+    for pair in pairs_in(raw):
+        for message_id, author_id, turn in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True):
+            is_edited = first.setdefault(message_id, turn.text) != turn.text
+            if author_id != archive.UNKNOWN:
+                at = max(message_id, snowflake_at(float(pair.key))) if is_edited else message_id
+                yield Said(at, author_id, turn.text)
 
 
 def pairs_in(raw: Path) -> Iterator[Pair]:
@@ -156,6 +189,10 @@ def pairs_in(raw: Path) -> Iterator[Pair]:
 def blocks_in(path: Path) -> list[tuple[str, Pair | archive.Malformed]]:
     """Read the blocks of a file of an archive. Bytes that are not UTF-8 are kept as surrogates."""
     return archive.blocks(path.read_bytes().decode("utf-8", "surrogateescape"))
+
+
+def _without_quotes(text: str) -> str:
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith(">"))
 
 
 def _without_lines(text: str, lines: Collection[str]) -> str:
