@@ -30,7 +30,7 @@ from services.llm import Usage
 from services.redaction import Redactor
 from services.search import PassageStore, delete_passages
 from services.search.embedding import (
-    MOST_WORKERS,
+    MAX_WORKERS,
     EmbeddingEndpoint,
     EndpointEmbedder,
     PackagedEmbedder,
@@ -68,7 +68,7 @@ def embedder_of(setting: EmbeddingSettings | str, *, leave_cores: int = 1) -> Em
         return EndpointEmbedder(endpoint, vectors_client)
     if setting != "packaged" or not is_model_installed():
         return None
-    return PackagedEmbedder(workers=min(max(count_cores() - leave_cores, 1), MOST_WORKERS))
+    return PackagedEmbedder(workers=min(max(count_cores() - leave_cores, 1), MAX_WORKERS))
 
 
 @asynccontextmanager

@@ -190,7 +190,7 @@ def list_configured_files(settings: Settings, *, is_running: bool = False) -> Co
     return ConfiguredFiles([*documents, *team_paths], documents, settings.logging.file.path, is_running)
 
 
-MOST_OPT_INS, OPT_IN_SECONDS = 2, 600.0
+MAX_OPT_INS, OPT_IN_SECONDS = 2, 600.0
 """How often somebody may opt in again within these seconds: with each opt-out, answers of others begin again."""
 
 
@@ -210,7 +210,7 @@ class Privacy:
     documents: Documents | None = None
     other_archives: Sequence[Path] = ()
     settings: Settings | None = None
-    _opted_in: RateLimit = field(default_factory=lambda: RateLimit(MOST_OPT_INS, OPT_IN_SECONDS), init=False)
+    _opted_in: RateLimit = field(default_factory=lambda: RateLimit(MAX_OPT_INS, OPT_IN_SECONDS), init=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
     _round: Counter[int] = field(default_factory=Counter[int], init=False)  # removals begun, by person

@@ -43,7 +43,7 @@ MB = 1_000_000
 DISK_SHARE, DISK_COUNTED = 0.05, 100_000 * MB
 """A disk is nearly full below this share of it, where no more than `DISK_COUNTED` bytes of it count: 5 % of some
 terabytes are plenty."""
-MOST_SUBJECTS = 200
+MAX_SUBJECTS = 200
 """The most failing sources of a server that are named; others are counted."""
 SUBJECT_CHARS = 120
 """The most characters of the name of a source."""
@@ -125,7 +125,7 @@ class UpdateWatch:
             self._failing = frozenset(await in_thread(self._find_failing, records, self._failed))
         # Those that are known come first: they stay among the named ones.
         since = {name: self._since.get(name, at) for name in sorted(self._failing)}
-        self._since = dict(sorted(since.items(), key=lambda each: each[1])[:MOST_SUBJECTS])
+        self._since = dict(sorted(since.items(), key=lambda each: each[1])[:MAX_SUBJECTS])
         troubles = {name: Trouble(since, at) for name, since in self._since.items()}
         detail = number_of(len(self.source_records.by_id), "source")
         if self._failing:

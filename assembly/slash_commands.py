@@ -26,8 +26,8 @@ from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, Withdrawn, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, escape_markup
 from services.discord.slash import (
-    MOST_TEXT_CHARS,
-    MOST_TITLE_CHARS,
+    MAX_TEXT_CHARS,
+    MAX_TITLE_CHARS,
     QUESTION,
     Call,
     Callback,
@@ -55,7 +55,7 @@ from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.llm import StructuredLLM
 from services.redaction import Redactor
 from services.search import language_of
-from services.team import MOST_ANSWER_CHARS, MOST_QUESTION_CHARS, LessonForm, LessonRefused
+from services.team import MAX_ANSWER_CHARS, MAX_QUESTION_CHARS, LessonForm, LessonRefused
 from services.telemetry import number_of
 from settings import Settings
 from streams.answerer import AIResult, Answerer, RequestContext
@@ -145,7 +145,7 @@ class RunbookCommands:
         return say.shown_in_threads if shown else say.runbooks_private
 
 
-MOST_FAILED_LISTED = 20
+MAX_FAILED_LISTED = 20
 """The most files that could not be read which a list names, the newest."""
 
 
@@ -162,7 +162,7 @@ class EvidenceCommands:
             return say.no_files
         names = names_for(documents, call.user_id)
         unlisted = {doc.doc_id for doc in documents if doc.state is State.FAILED}
-        unlisted.difference_update([doc.doc_id for doc in documents if doc.doc_id in unlisted][-MOST_FAILED_LISTED:])
+        unlisted.difference_update([doc.doc_id for doc in documents if doc.doc_id in unlisted][-MAX_FAILED_LISTED:])
         lines = [f"- {file_line(doc, names[doc.doc_id], say)}" for doc in documents if doc.doc_id not in unlisted]
         return "\n".join([say.thread_files, *lines, *([f"- … +{len(unlisted)}"] if unlisted else ())])
 
@@ -420,8 +420,8 @@ COMMANDS: Mapping[str, Row] = {
         "Teach the bot a question and its answer (for the team).",
         lambda services: services.teaching.teach,
         {
-            "question": CommandOption("As somebody would ask it.", Range[str, 1, MOST_QUESTION_CHARS]),
-            "answer": CommandOption("As it is quoted to whoever asks this.", Range[str, 1, MOST_ANSWER_CHARS]),
+            "question": CommandOption("As somebody would ask it.", Range[str, 1, MAX_QUESTION_CHARS]),
+            "answer": CommandOption("As it is quoted to whoever asks this.", Range[str, 1, MAX_ANSWER_CHARS]),
         },
         is_unredacted=True,  # the secrets are taken out later, and counted
         team_only=True,
@@ -440,11 +440,11 @@ COMMANDS: Mapping[str, Row] = {
         {
             "file": CommandOption("A text file, such as a .md or .txt.", discord.Attachment, required=False),
             "text": CommandOption(
-                "The runbook itself, where it is short.", Range[str, 1, MOST_TEXT_CHARS], required=False
+                "The runbook itself, where it is short.", Range[str, 1, MAX_TEXT_CHARS], required=False
             ),
             "title": CommandOption(
                 "What it is called; without one, the name of the file.",
-                Range[str, 1, MOST_TITLE_CHARS],
+                Range[str, 1, MAX_TITLE_CHARS],
                 required=False,
             ),
         },

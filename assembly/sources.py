@@ -33,7 +33,7 @@ from settings import KnowledgeSettings, Settings
 
 log = logging.getLogger(__name__)
 
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 """At most this many reasons for leaving files out, and endings of documents, are named."""
 
 
@@ -77,7 +77,7 @@ def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
     """Count the documents in the folder, and describe them with what an update leaves out. Raises CannotList."""
     listing = next(kind for kind in source_kinds(kb) if isinstance(kind, TextFiles)).list_sources({}, 0)
     endings = Counter(PurePath(name).suffix.lower() or "without an ending" for name in listing.due).most_common()
-    kinds = f" ({', '.join(f'{count} {ending}' for ending, count in endings[:_MOST_NAMED])})" if endings[1:] else ""
+    kinds = f" ({', '.join(f'{count} {ending}' for ending, count in endings[:_MAX_NAMED])})" if endings[1:] else ""
     return len(listing.due), f"{number_of(len(listing.due), 'document')}{kinds}{left_out_of(listing.left_out)}"
 
 
@@ -89,9 +89,9 @@ def left_out_of(left_out: Mapping[str, str]) -> str:
 def most_frequent(reasons: Counter[str]) -> str:
     """Name the most frequent reasons, each with its count."""
     often = reasons.most_common()
-    named = "; ".join(f"{count}: {reason}" for reason, count in often[:_MOST_NAMED])
+    named = "; ".join(f"{count}: {reason}" for reason, count in often[:_MAX_NAMED])
     return (
-        f"{named}; {sum(count for _, count in often[_MOST_NAMED:])} for other reasons" if often[_MOST_NAMED:] else named
+        f"{named}; {sum(count for _, count in often[_MAX_NAMED:])} for other reasons" if often[_MAX_NAMED:] else named
     )
 
 

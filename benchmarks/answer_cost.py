@@ -56,7 +56,7 @@ from settings import Settings
 from streams.answerer import Answerer
 from streams.chain import ServerContext
 
-MOST_TIMES = 1.4
+MAX_TIMES = 1.4
 ANSWERS = 5
 """Of one round."""
 RESULTS: tuple[type[BaseModel], ...] = (GatingResult, SelectionResult, AnswerResult)
@@ -236,8 +236,8 @@ def main() -> int:
     times = found.pop("times")
     for name, each in found.items():
         print(f"{name:<12} {each:6.2f} ms CPU an answer, {each / found['bare']:.2f} x bare")
-    what = f"an answer costs {times:.2f} times its {CALLS} calls made bare, wanted at most {MOST_TIMES}"
-    return verdict((times <= MOST_TIMES, what), not_held(f"questions to {options.files} files", heart))
+    what = f"an answer costs {times:.2f} times its {CALLS} calls made bare, wanted at most {MAX_TIMES}"
+    return verdict((times <= MAX_TIMES, what), not_held(f"questions to {options.files} files", heart))
 
 
 if __name__ == "__main__":

@@ -33,14 +33,14 @@ from services.storage import files
 from streams.curation import CurationQueue, CurationRules, curation
 
 COUNTS = (500, 5_000)
-MOST_CPU_MS = 1.6
-MOST_GROWTH = 1.5
+MAX_CPU_MS = 1.6
+MAX_GROWTH = 1.5
 EDGE = 50
 """Captures at the beginning and at the end that are compared."""
 WAITING = 100
-MOST_TOGETHER = 1 / 3
+MAX_TOGETHER = 1 / 3
 """Of the CPU of captures that come one at a time, on the disk."""
-MOST_APPEND_MS = 50.0
+MAX_APPEND_MS = 50.0
 APPENDS = 20
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder of its own is made there)
 
@@ -198,7 +198,7 @@ def main() -> int:
     requirements.append(not_held(f"{min(counts)} captures that come together", *hearts))
     share = at_once / statistics.mean(on_disk.each_ms)
     what = f"{min(counts)} on disk: those that come together cost {share:.2f} of those that come one at a time"
-    requirements.append((share <= MOST_TOGETHER, f"{what}, wanted at most {MOST_TOGETHER:.2f}"))
+    requirements.append((share <= MAX_TOGETHER, f"{what}, wanted at most {MAX_TOGETHER:.2f}"))
     with tempfile.TemporaryDirectory(dir=place) as folder:
         print(f"{min(counts)} that waited".rjust(18), f"{asyncio.run(waited(Path(folder), min(counts))):>12.2f}")
     with tempfile.TemporaryDirectory() as folder, suppress(asyncio.CancelledError):
@@ -206,7 +206,7 @@ def main() -> int:
         told = (
             f"median {statistics.median(ours):.1f} ms, a bare append {statistics.median(bare):.1f} to {max(bare):.1f}"
         )
-        most = limit_of_wall(MOST_APPEND_MS)
+        most = limit_of_wall(MAX_APPEND_MS)
         what = f"raw append while {WAITING} pairs wait for a slow model: {max(ours):.1f} ms, at most {most:.1f}"
         requirements.append((max(ours) <= most, f"{what} ({told})"))
     return verdict(*requirements)
@@ -222,7 +222,7 @@ def show(name: str, found: Figures) -> None:
 def judged(count: int, found: Figures) -> list[tuple[bool, str]]:
     show(str(count), found)
     mean, last, once_full = statistics.mean(found.each_ms), statistics.mean(found.each_ms[-EDGE:]), found.once_full
-    most = limit_of_cpu(MOST_CPU_MS)
+    most = limit_of_cpu(MAX_CPU_MS)
     requirements = [
         (mean <= most, f"{count} captures: {mean:.2f} ms CPU each, at most {most:.2f}"),
         (not found.opened_when_idle, f"{count} captures: an idle tick opens {found.opened_when_idle} archive files"),
@@ -230,7 +230,7 @@ def judged(count: int, found: Figures) -> list[tuple[bool, str]]:
     if once_full is not None:
         growth = f"{last / once_full:.2f} times the first {EDGE} once topics were full"
         what = f"{count} captures: the last {EDGE} cost {growth}"
-        requirements.append((last <= MOST_GROWTH * once_full, f"{what}, at most {MOST_GROWTH}"))
+        requirements.append((last <= MAX_GROWTH * once_full, f"{what}, at most {MAX_GROWTH}"))
     return requirements
 
 

@@ -16,7 +16,7 @@ from types import CoroutineType
 
 from benchmarks.yardstick import limit_of_a_pause, limit_of_cpu
 
-MOST_SECONDS = 0.020
+MAX_SECONDS = 0.020
 """By the yardstick, as all limits."""
 _BEAT = 0.001
 
@@ -111,13 +111,13 @@ def told(handle: asyncio.Handle) -> str:
 
 def short_enough(what: str, *seconds: float) -> tuple[bool, str]:
     """The requirement, for `verdict`: that the longest callback of the best of these runs is as short as it must be."""
-    best, most = min(seconds), limit_of_cpu(MOST_SECONDS)
+    best, most = min(seconds), limit_of_cpu(MAX_SECONDS)
     told = f"the longest callback takes {best * 1000:.1f} ms of CPU"
     return best <= most, f"event loop, {what}: {told}, wanted at most {most * 1000:.1f}"
 
 
 def not_held(what: str, *hearts: Heartbeat) -> tuple[bool, str]:
     """The requirement, for `verdict`: that the best of these runs did not hold the loop for longer than it may."""
-    best, most = min(hearts, key=lambda heart: heart.worst), limit_of_a_pause(MOST_SECONDS)
+    best, most = min(hearts, key=lambda heart: heart.worst), limit_of_a_pause(MAX_SECONDS)
     told = f"held for {best.worst * 1000:.0f} ms, of which its own work {min(best.own, best.worst) * 1000:.0f}"
     return best.worst <= most, f"event loop, {what}: {told}, wanted at most {most * 1000:.1f}"

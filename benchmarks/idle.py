@@ -13,7 +13,7 @@ from benchmarks.verdicts import verdict
 from tests.end_to_end.processes import Process, write_config
 from tests.loopback.discord_server import DiscordServer
 
-MOST_MB = 110.0
+MAX_MB = 110.0
 CONNECTING = 120.0
 SETTLING = 10.0
 """Seconds until what follows a connection (commands, the first look at the knowledge base) is over."""
@@ -22,7 +22,7 @@ SETTLING = 10.0
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         resident = asyncio.run(measure(Path(folder)))
-    return verdict((resident < MOST_MB, f"idle: {resident:.0f} MB resident, less than {MOST_MB:.0f} MB wanted"))
+    return verdict((resident < MAX_MB, f"idle: {resident:.0f} MB resident, less than {MAX_MB:.0f} MB wanted"))
 
 
 async def measure(folder: Path) -> float:

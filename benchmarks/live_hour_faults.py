@@ -13,7 +13,7 @@ from tests.end_to_end.hour_launcher import FLAG
 from tests.loopback import llm_scenes
 from tests.loopback.llm_scenes import Scene
 
-FIRST_SECONDS, LEAST_SECONDS, MOST_SECONDS = 10.0, 5.0, 60.0
+FIRST_SECONDS, LEAST_SECONDS, MAX_SECONDS = 10.0, 5.0, 60.0
 QUIET_SECONDS = 8.0, 25.0
 """From the end of a fault to the next one, at least and at most."""
 RESTARTS_FROM = 600.0
@@ -43,7 +43,7 @@ def dice_of(seed: str) -> Random:
 def schedule(dice: Random, seconds: float) -> list[Fault]:
     """One fault at a time, with quiet in between: all kinds in a random order, then all again."""
     faults, deck, at = list[Fault](), list[str](), FIRST_SECONDS
-    most = min(MOST_SECONDS, max(2 * LEAST_SECONDS, seconds / 12))
+    most = min(MAX_SECONDS, max(2 * LEAST_SECONDS, seconds / 12))
     while True:
         deck = deck or dice.sample(list(LASTING), len(LASTING))
         lasting = dice.uniform(LEAST_SECONDS, most)

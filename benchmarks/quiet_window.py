@@ -25,7 +25,7 @@ from dataflow import quiet_window
 QUIET_SECONDS = 60.0
 FEW_KEYS, MANY_KEYS = 300, 100_000
 LEAST_OF_PLAIN = 0.5
-MOST_BYTES = 500.0
+MAX_BYTES = 500.0
 ROUNDS = 5
 PROBED, AT_ONCE = 30_000, 100
 
@@ -142,7 +142,7 @@ def main() -> int:
             f"rate at {FEW_KEYS} keys: {few:.2f} x plain asyncio, {LEAST_OF_PLAIN} at least wanted",
         ),
         (many >= LEAST_OF_PLAIN, f"rate at {MANY_KEYS} keys: {many:.2f} x plain asyncio, likewise"),
-        (held <= MOST_BYTES, f"an open window: {held:.0f} bytes beside its message, {MOST_BYTES:.0f} at most wanted"),
+        (held <= MAX_BYTES, f"an open window: {held:.0f} bytes beside its message, {MAX_BYTES:.0f} at most wanted"),
     )
 
 

@@ -22,7 +22,7 @@ from transport.streams import QUEUE_BYTES
 PAGE = Path(__file__).parents[1] / "docs" / "scaling-arithmetic.md"
 GUILDS = (1, 10, 100, 1_000, 2_500, 5_000, 10_000)
 DAY = 86_400
-MOST_GUILDS_OF_A_SHARD = 2_500
+MAX_GUILDS_OF_A_SHARD = 2_500
 REST_A_SECOND = 50
 """What Discord allows a bot's token in all (API reference, "Rate Limits")."""
 
@@ -128,7 +128,7 @@ class Load:
     def one_process(self) -> bool:
         """Whether `transport: local` does: one shard, part of a core, and not more answers at once than it gives."""
         return (
-            self.guilds <= MOST_GUILDS_OF_A_SHARD
+            self.guilds <= MAX_GUILDS_OF_A_SHARD
             and self.cores <= self.a.busy
             and self.answers_at_once <= Settings().ai_response.max_concurrent_answers
         )
@@ -230,7 +230,7 @@ Processes are those of gateway, worker, team and knowledge; of the last three tw
 
 - **One process** does up to {largest:,} of these guilds: until more than {at_once} answers are in progress at once
   (`ai_response.max_concurrent_answers`, which may be raised), {figure(a.busy)} of a core is busy, or there are more
-  than {MOST_GUILDS_OF_A_SHARD:,} guilds, the most that Discord allows a shard.
+  than {MAX_GUILDS_OF_A_SHARD:,} guilds, the most that Discord allows a shard.
 - **The model is what grows.** At {most.guilds:,} guilds the whole program wants {figure(most.cores)} cores in the
   busiest hour, and {most.calls_at_once:,.0f} calls of the model at once. A guild takes {figure(one.tokens / 1e6)}
   million tokens a day; `limits.tokens_per_day` and `limits.answers_per_day` hold that down, for all processes together.

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from assembly.running import collect_garbage_less_often, shorten_thread_switches
-from benchmarks.heartbeat import MOST_SECONDS, beating
+from benchmarks.heartbeat import MAX_SECONDS, beating
 from benchmarks.kb_update import fill, kinds_in
 from benchmarks.verdicts import verdict
 from benchmarks.yardstick import limit_of_a_pause, limit_of_cpu, limit_of_wall
@@ -33,8 +33,8 @@ from services.search.embedding import PackagedEmbedder, Vectors, count_cores
 from services.search.text.article import Section
 
 FILES, PASSAGES, EMBEDDED = 2_000, 20_000, 300
-MOST_OF_ONE_CORE = 0.6
-MOST_CPU, MOST_RESTART, MOST_MB, MOST_QUERY = 2.0, 0.1, 400, 0.025
+MAX_OF_ONE_CORE = 0.6
+MAX_CPU, MAX_RESTART, MAX_MB, MAX_QUERY = 2.0, 0.1, 400, 0.025
 SUBJECTS = ("install", "backup", "network", "proxy", "token", "index", "mount", "restore", "queue", "plugin")
 
 
@@ -150,25 +150,25 @@ def main() -> int:
         build = {name: min(run[name] for run in runs) for name in runs[0]}
         embed, query = in_a_process("embed", root), in_a_process("ask", root)
         several = in_a_process("several", root)
-    most, most_restart, most_query = limit_of_cpu(MOST_CPU), limit_of_cpu(MOST_RESTART), limit_of_wall(MOST_QUERY)
-    most_held = limit_of_a_pause(MOST_SECONDS)
+    most, most_restart, most_query = limit_of_cpu(MAX_CPU), limit_of_cpu(MAX_RESTART), limit_of_wall(MAX_QUERY)
+    most_held = limit_of_a_pause(MAX_SECONDS)
     at_most = f"at most {most_held * 1000:.1f}"
     held = (
-        f"{embed['passage'] * 1000:.0f} ms of CPU a passage, {embed['memory']:.0f} MB held, at most {MOST_MB} MB wanted"
+        f"{embed['passage'] * 1000:.0f} ms of CPU a passage, {embed['memory']:.0f} MB held, at most {MAX_MB} MB wanted"
     )
     spread = f"{query['query'] * 1000:.1f} ms in the median (95 %: {query['query p95'] * 1000:.1f})"
     slow = f"{spread}, at most {most_query * 1000:.1f}"
     part = several["two"] / several["one"] if count_cores() > 1 else 0.0
     return verdict(
         (
-            part <= MOST_OF_ONE_CORE,
-            f"embedding on two cores: {part:.2f} of the time on one, at most {MOST_OF_ONE_CORE}",
+            part <= MAX_OF_ONE_CORE,
+            f"embedding on two cores: {part:.2f} of the time on one, at most {MAX_OF_ONE_CORE}",
         ),
         (build["build"] <= most, f"{FILES} files, by words: {build['build']:.2f} s of CPU, at most {most:.2f}"),
         (build["restart"] <= most_restart, f"restart: {build['restart']:.3f} s of CPU, at most {most_restart:.3f}"),
         (build["build beat"] <= most_held, f"event loop held for {build['build beat'] * 1000:.0f} ms, {at_most}"),
         (embed["embed beat"] <= most_held, f"embedding: held for {embed['embed beat'] * 1000:.0f} ms, {at_most}"),
-        (embed["memory"] <= MOST_MB, f"embedding: {held}"),
+        (embed["memory"] <= MAX_MB, f"embedding: {held}"),
         (query["query"] <= most_query, f"a question over {PASSAGES} passages: {slow}"),
     )
 

@@ -54,8 +54,8 @@ from streams.knowledge import KnowledgeParts, knowledge
 from streams.ticks import ticks
 
 WARM_DAYS = 3
-MOST_GROWTH = 1.1
-SETTLED_DAYS, LATE_DAYS, MOST_LATE_GROWTH = 10, 50, 1.05
+MAX_GROWTH = 1.1
+SETTLED_DAYS, LATE_DAYS, MAX_LATE_GROWTH = 10, 50, 1.05
 UPDATE_SECONDS = 3600.0
 STAYING = ("real_time", "run_blocking", "asyncio_")
 """How the names of threads begin that wait for work as long as the program lives."""
@@ -92,14 +92,14 @@ def judge(seen: Soaked) -> int:
     ]
     if len(seen.rss_mb) > WARM_DAYS:
         first, last = seen.rss_mb[WARM_DAYS - 1], seen.rss_mb[-1]
-        grown = f"{last / first:.2f} x, {MOST_GROWTH} at most wanted"
+        grown = f"{last / first:.2f} x, {MAX_GROWTH} at most wanted"
         memory = f"memory: {last:.0f} MB at the end, {first:.0f} MB after {WARM_DAYS} days: {grown}"
-        requirements.append((last <= MOST_GROWTH * first, memory))
+        requirements.append((last <= MAX_GROWTH * first, memory))
     if len(seen.rss_mb) > LATE_DAYS:
         settled, late = seen.rss_mb[SETTLED_DAYS - 1], seen.rss_mb[LATE_DAYS - 1]
-        grown = f"{late / settled:.2f} x, {MOST_LATE_GROWTH} at most wanted"
+        grown = f"{late / settled:.2f} x, {MAX_LATE_GROWTH} at most wanted"
         memory = f"memory: {late:.0f} MB after {LATE_DAYS} days, {settled:.0f} MB after {SETTLED_DAYS}: {grown}"
-        requirements.append((late <= MOST_LATE_GROWTH * settled, memory))
+        requirements.append((late <= MAX_LATE_GROWTH * settled, memory))
     return verdict(*requirements)
 
 

@@ -104,13 +104,13 @@ def parse_positive(text: str) -> float:
 
 def parse_count(text: str) -> int:
     """Parse a whole number above zero for argparse."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS and int(text)):
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS and int(text)):
         raise argparse.ArgumentTypeError("write a whole number above 0, such as 14")
     return int(text)
 
 
-MOST_DIGITS = 9
-MOST_DAYS = 36_525.0
+MAX_DIGITS = 9
+MAX_DAYS = 36_525.0
 
 
 def parse_days(text: str) -> float:
@@ -119,7 +119,7 @@ def parse_days(text: str) -> float:
     if unit is None:
         raise argparse.ArgumentTypeError("write a time such as 7d, 12h or 4w")
     number = parse_positive(text[:-1]) * unit
-    if number > MOST_DAYS:
+    if number > MAX_DAYS:
         raise argparse.ArgumentTypeError(f"{text} is more than a hundred years; write a time such as 7d, 12h or 4w")
     return number
 

@@ -35,8 +35,8 @@ from reporting.reading import TimeSpan, VotedQuestion
 from reporting.report import Gap, answered_by_lessons, find_gaps, is_gap
 from services.storage import in_thread
 from services.team import (
-    MOST_ANSWER_CHARS,
-    MOST_QUESTION_CHARS,
+    MAX_ANSWER_CHARS,
+    MAX_QUESTION_CHARS,
     LessonRefused,
     LibraryUnusable,
     LibraryUnwritable,
@@ -351,7 +351,7 @@ class Pages:
         if self._data.teacher is None:
             return self.missing(visit, "Nothing can be taught here.", "/gaps")
         values = {name: given.get(name, "") for name in ("question", "answer", "author")}
-        most, gap_id = (MOST_QUESTION_CHARS, MOST_ANSWER_CHARS), request.match_info["id"]
+        most, gap_id = (MAX_QUESTION_CHARS, MAX_ANSWER_CHARS), request.match_info["id"]
         only_in = None if gap is None else self._data.owner_of(gap.questions[0].guild_id)
         more = {"most": most, "gap_id": gap_id, "only_in": only_in}
         return self._page("teach.html", visit, "gaps", status, said=said, **more, **values)

@@ -123,7 +123,7 @@ KINDS = (THREAD, REPLY, TAUGHT)
 
 READING_SECONDS = 10.0
 """The seconds that somebody of the team needs to read a message before they write an answer."""
-WRITING_CHARS_PER_SECOND, MOST_WRITING_SECONDS = 3.0, 600.0
+WRITING_CHARS_PER_SECOND, MAX_WRITING_SECONDS = 3.0, 600.0
 """How fast an answer is written, at most in so many seconds."""
 
 
@@ -131,7 +131,7 @@ def seconds_to_answer(text: str) -> float:
     """Return how long before an answer its author had read what there was, at the latest: what was written or edited
     later was not read for it. `text`: that of the answer.
     """
-    return READING_SECONDS + min(len(text) / WRITING_CHARS_PER_SECOND, MOST_WRITING_SECONDS)
+    return READING_SECONDS + min(len(text) / WRITING_CHARS_PER_SECOND, MAX_WRITING_SECONDS)
 
 
 CONVERSATION_ID = rf"(?:{'|'.join(kind.prefix for kind in KINDS)})[0-9]+"

@@ -10,13 +10,13 @@ from clock.cancellation import CancelToken
 
 DISCORD_EPOCH_MS = 1_420_070_400_000
 """Snowflakes count milliseconds from 2015-01-01 UTC (Discord API reference, "Snowflakes")."""
-MOST_ID_DIGITS = 20
+MAX_ID_DIGITS = 20
 
 
 def is_snowflake(text: str) -> bool:
     """Return True if a text is an id of Discord."""
     # Not `int` alone, which accepts signs, underscores and the digits of other scripts.
-    return text.isascii() and text.isdigit() and len(text) <= MOST_ID_DIGITS and 0 < int(text) < 1 << 64
+    return text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS and 0 < int(text) < 1 << 64
 
 
 def snowflake_time(snowflake: int) -> float:

@@ -186,7 +186,7 @@ def permit(access: Access | None) -> Callable[[Inquiry], Coroutine[Any, Any, Inq
     return permitted
 
 
-MOST_EARLIER = 3
+MAX_EARLIER = 3
 """At most this many earlier questions, with their answers, help to understand a follow-up."""
 
 
@@ -244,7 +244,7 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
             asked = ""
     if asked:
         pairs.append((asked, ""))
-    return tuple(pairs[-MOST_EARLIER:])
+    return tuple(pairs[-MAX_EARLIER:])
 
 
 def without_others_if_refused(ask: AnswerStep) -> AnswerStep:
@@ -486,14 +486,14 @@ def show_sections(library: Library, search: Search, max_chars: int) -> ShowSecti
         except SourceUnavailable as error:
             log.warning("generate: not read again: %s", error)
             return None
-        wanted = headings[:MOST_HEADINGS]
+        wanted = headings[:MAX_HEADINGS]
         again = await excerpts.fit_with_sections(sources, shown, inquiry.query, search, max_chars, wanted)
         return None if again is None else inquiry._replace(sources=tuple(again))
 
     return read
 
 
-MOST_HEADINGS = 3
+MAX_HEADINGS = 3
 """At most this many sections are shown on request, so that there is room for other passages."""
 
 

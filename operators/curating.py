@@ -35,7 +35,7 @@ from services.team import (
 )
 from services.telemetry import current_people
 
-MOST_TRIES = 3  # of one pair; then its decision is `failed`
+MAX_TRIES = 3  # of one pair; then its decision is `failed`
 REASON_CHARS = 300
 TRANSIENT_ERRORS = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable, Withdrawn)
 """Errors for which no pair is to blame: the endpoint or the disk failed, a replayed file lacks the request, or
@@ -133,10 +133,10 @@ class _PairCurator:
                 self._tries[pair.id] += 1
                 if not is_expected(error):  # a bug of ours must not hold up the other pairs
                     log.exception("%s could not be curated", pair.id)
-                if self._tries[pair.id] < MOST_TRIES:
+                if self._tries[pair.id] < MAX_TRIES:
                     continue
                 reason = _reason(error)[:REASON_CHARS]
-                log.error("%s failed %d times and is left for --regen: %s", pair.id, MOST_TRIES, reason)  # noqa: TRY400 (for the operator)
+                log.error("%s failed %d times and is left for --regen: %s", pair.id, MAX_TRIES, reason)  # noqa: TRY400 (for the operator)
                 decision = Decision(pair.id, self._time(), Action.FAILED, self._curator.actor, reason=reason)
             del self._tries[pair.id]
             return decision
@@ -243,7 +243,7 @@ def describe_topics(
 
     async def describe_topic(topic: Topic) -> str | None:
         version = topic.name, hash(topic.text)
-        if tries[version] >= MOST_TRIES:
+        if tries[version] >= MAX_TRIES:
             return None
         try:
             with measure_item(gauge, "describe"), showing(topic.pairs, personal_work):

@@ -29,11 +29,11 @@ HEARD_SECONDS = 600.0
 """A message without a Discord reply may be about an answer given so long before, as in conversations (`answer_gap`)."""
 ASKER_SECONDS = HOUR
 """An asker may come back for so long after the answer. Their question is looked for as long before the answer."""
-MOST_BY_STRANGER = 5
+MAX_BY_STRANGER = 5
 """At most so many doubts of a user in a day count that are about answers to others: else one account could have every
 answer of the team quoted no more.
 """
-MOST_READ = 200
+MAX_READ = 200
 """At most so many earlier messages of the place are read."""
 
 
@@ -78,7 +78,7 @@ def doubts(
     - or it is by whoever answered, or a colleague, and takes the answer back, if nothing was said since in other
       conversations, and nobody has asked anything.
 
-    Of a user who is not of the team, and has not asked what was answered, `MOST_BY_STRANGER` doubts count in a day.
+    Of a user who is not of the team, and has not asked what was answered, `MAX_BY_STRANGER` doubts count in a day.
 
     A post of the bot is doubted by a Discord reply to any piece of it, of the team that corrects, or of a user who
     clearly doubts; or by what a member of the team says next, and takes it back or clearly doubts. So are the
@@ -106,7 +106,7 @@ class _DoubtFinder:
         self._people = people
         self._posts = posts
         self._withheld = withheld
-        self._by_strangers = RateLimit(MOST_BY_STRANGER, DAY)
+        self._by_strangers = RateLimit(MAX_BY_STRANGER, DAY)
 
     def find(self, part: Part) -> Iterable[Doubt | DoubtedPair]:
         by_team = part.author_type is AuthorType.TEAM_MEMBER
@@ -249,7 +249,7 @@ class _DoubtFinder:
     def _read_before(self, message: Message, seconds: float) -> list[Message]:
         """Return the earlier messages of a place, the newest first."""
         found = (each for each in self._history.written_before(message, seconds) if not self._withheld(each))
-        return [each for _, each in zip(range(MOST_READ), found, strict=False)]
+        return [each for _, each in zip(range(MAX_READ), found, strict=False)]
 
     def _answers(self, message: Message) -> bool:
         return self._is_by_team(message) and bool(statements(self._text_of(message)))

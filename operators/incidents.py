@@ -16,7 +16,7 @@ SETTLE_SECONDS = 300.0
 LONGEST_SETTLE_SECONDS = HOUR
 REPEAT_SECONDS = HOUR
 """An incident that begins so soon after the last one of its topic has to be over for twice as long."""
-MOST_REPEATS = 8
+MAX_REPEATS = 8
 GROWN_SECONDS = DAY
 """So often at most people are told that an open incident has grown."""
 
@@ -125,5 +125,5 @@ def _begin(state: TopicState, condition: Condition, lasting: Sequence[str], at: 
         topic=condition.topic, since=since, begun=at, subjects=tuple(lasting), detail=condition.detail, told_at=at
     )
     follows = state.last_end > 0 and at - state.last_end < REPEAT_SECONDS
-    repeats = min(state.repeats + 1, MOST_REPEATS) if follows else 0
+    repeats = min(state.repeats + 1, MAX_REPEATS) if follows else 0
     return replace(state, incident=incident, well_since=None, repeats=repeats), Notice(Stage.BEGUN, incident)

@@ -15,7 +15,7 @@ from services.team import DescriptionSchedule, Pair, TeamLibrary, Topic, topic_f
 
 R = TypeVar("R")
 
-MOST_AHEAD = 32
+MAX_AHEAD = 32
 """At most this many pairs after the current one are prefetched."""
 WASTED_SHARE = 0.14
 """The largest number of calls that are wasted, or would be by a new topic, for each call needed so far."""
@@ -109,7 +109,7 @@ class Prefetcher:
         joined: dict[str, int] = {}  # topics that earlier pairs go into, and how many
         at_risk = 0
         certain = True  # all earlier pairs have been classified
-        for position in range(self._turn, min(self._turn + MOST_AHEAD + 1, len(self.pairs))):
+        for position in range(self._turn, min(self._turn + MAX_AHEAD + 1, len(self.pairs))):
             if position > self._turn and position % self.every == 0 and not (certain and self._nothing_due(joined)):
                 break
             guess = self._guess(position)

@@ -100,7 +100,7 @@ def in_turn(*steps: StepOperator) -> StepOperator:
     )
 
 
-MOST_RESTARTS = 2
+MAX_RESTARTS = 2
 """An answer begins again so often with the messages of others who delete or edit theirs, and then without them: else
 anybody could keep others from an answer, and let them pay for it.
 """
@@ -152,7 +152,7 @@ def _run_steps(
                 log.info("an answer begins again, without the words of somebody who has withdrawn them")
                 restarts += withdrawn.user_id is None
                 withdrawers.update(others[each] for each in withdrawn.message_ids)
-                item = _begun_again(item, withdrawers if restarts > MOST_RESTARTS else ())
+                item = _begun_again(item, withdrawers if restarts > MAX_RESTARTS else ())
         return await run_once(item, {*inquiry_of(item).people}, {})
 
     async def run_once(item: Item, people: set[int], others: dict[int, int]) -> Item:

@@ -27,9 +27,9 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 30.0, 900.0
 """The first and the longest pause between two attempts to post to a target."""
 POST_SECONDS = 15.0
 """The most time for one attempt."""
-MOST_WAITING = 50
+MAX_WAITING = 50
 """Notices that may wait for one target; older ones are dropped, and logged."""
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +76,9 @@ def _line(notice: Notice) -> str:
 
 def _named(subjects: Sequence[str]) -> str:
     names = [f"`{_harmless(each)}`" for each in subjects if each]
-    rest = len(names) - MOST_NAMED
+    rest = len(names) - MAX_NAMED
     # The newest are last.
-    return ", ".join(names[-MOST_NAMED:]) + (f" and {number_of(rest, 'other')}" if rest > 0 else "")
+    return ", ".join(names[-MAX_NAMED:]) + (f" and {number_of(rest, 'other')}" if rest > 0 else "")
 
 
 def _harmless(text: str) -> str:
@@ -221,7 +221,7 @@ def _with(waiting: Sequence[Notice], notice: Notice, name: str) -> tuple[Notice,
     earlier = [each for each in waiting if (each.incident.begun, each.incident.topic) != (begun, topic)]
     untold = any(each.stage is Stage.BEGUN for each in waiting if each not in earlier)
     stage = Stage.BEGUN if untold and notice.stage is Stage.GROWN else notice.stage
-    if len(earlier) >= MOST_WAITING:
+    if len(earlier) >= MAX_WAITING:
         log.error("alerts.%s: too many wait; dropped: %s", name, _line(earlier[0]))
         earlier = earlier[1:]
     return (*earlier, Notice(stage, notice.incident))

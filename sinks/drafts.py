@@ -15,7 +15,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant import line_that_asks
 from services.conversations import (
     FORGOTTEN,
-    MOST_REVIEW_QUESTION_CHARS,
+    MAX_REVIEW_QUESTION_CHARS,
     UNKNOWN_DRAFT,
     Draft,
     DraftAction,
@@ -37,7 +37,7 @@ from services.discord import (
     thread_name,
 )
 from services.storage import describe_error
-from services.team import MOST_ANSWER_CHARS, AuditLog, Capture, CapturedMessage, PairTurn, Speaker, archive_files
+from services.team import MAX_ANSWER_CHARS, AuditLog, Capture, CapturedMessage, PairTurn, Speaker, archive_files
 from sinks.replies import Replies
 
 AGAIN_SECONDS = 600.0
@@ -274,7 +274,7 @@ class DraftSink:
         text = self.redact(request.text.strip())
         if not text:
             raise DecisionRefused("An answer cannot be empty. Discard it instead.")
-        most = max(MOST_ANSWER_CHARS, len(draft.text))  # a model may have been allowed longer ones
+        most = max(MAX_ANSWER_CHARS, len(draft.text))  # a model may have been allowed longer ones
         if len(text) > most:
             raise DecisionRefused(f"An answer has at most {most:,} characters, and this {len(text):,}: shorten it.")
         await self._note(request)
@@ -289,7 +289,7 @@ class DraftSink:
         if keeps and not draft.may_be_kept:
             raise DecisionRefused(
                 "Only an answer that was edited, in a public channel, can be kept, to a question of at most "
-                f"{MOST_REVIEW_QUESTION_CHARS} characters that has not been edited since. Use *Post*."
+                f"{MAX_REVIEW_QUESTION_CHARS} characters that has not been edited since. Use *Post*."
             )
         try:
             asked = await self.question_now(draft)
@@ -450,8 +450,8 @@ def address_of(draft: Draft) -> str:
 def card_of(draft: Draft) -> ReviewCard:
     """Make the message about a draft that waits."""
     post = draft.reply.post
-    question = escape_markup(post.question[:MOST_REVIEW_QUESTION_CHARS])
-    if len(post.question) > MOST_REVIEW_QUESTION_CHARS:
+    question = escape_markup(post.question[:MAX_REVIEW_QUESTION_CHARS])
+    if len(post.question) > MAX_REVIEW_QUESTION_CHARS:
         question += f"… ({len(post.question):,} characters)"
     sources = ", ".join(map(escape_markup, post.sources)) or "none"
     if len(sources) > SOURCES_CHARS:

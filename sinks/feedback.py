@@ -21,13 +21,13 @@ UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
 VOTES = {"👍": UP, "👎": DOWN}
 REMEMBERED = 20_000
 """Votes of this run that are kept in memory to compare later ones with; the oldest are forgotten first."""
-MOST_CHANGES = 10
+MAX_CHANGES = 10
 """Changes of one voter's vote about one answer that are written in this run: each is a line with the question."""
 CALL_SECONDS = HOUR
 """For so long after a call for help from a thread, others from there are dropped: anybody could fill the team's
 channel.
 """
-MOST_CALLS = 3
+MAX_CALLS = 3
 """So many calls of one person are passed on in that time, each from another thread."""
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Feedback:
         self._inferred = BoundedDict[tuple[int, int], str](REMEMBERED)
         self._changes = BoundedDict[tuple[int, int], int](REMEMBERED)  # by message and voter
         self._called = BoundedDict[int, float](REMEMBERED)  # by thread: when a call for help was passed on
-        self._callers = RateLimit(MOST_CALLS, CALL_SECONDS)
+        self._callers = RateLimit(MAX_CALLS, CALL_SECONDS)
         self._key: bytes | None = None
 
     async def handle(self, vote: Reaction | InferredVote) -> None:
@@ -110,7 +110,7 @@ class Feedback:
         else:
             return  # an older vote is withdrawn after a newer one
         self._changes[key] = changes = self._changes.get(key, 0) + 1
-        if changes <= MOST_CHANGES:
+        if changes <= MAX_CHANGES:
             await self._write(post, reaction.user_id, reaction.at, vote)
 
     async def _keep_inferred(self, inferred: InferredVote) -> None:

@@ -176,9 +176,9 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Troubles of one step that are named by default; others are counted, so that an outage does not flood the log."""
-MOST_NAMED_LEFT_OUT = 20
+MAX_NAMED_LEFT_OUT = 20
 """The same for sources that are left out: there may be photographs in the folder, or in the list."""
 
 
@@ -190,7 +190,7 @@ _EXPECTED = {HIDDEN: logging.INFO, **dict.fromkeys(_PASSED_OVER, logging.DEBUG)}
 class KnowledgeLog:
     """Logs troubles and left-out sources when they are new, and each update's counts if anything happened."""
 
-    def __init__(self, most_named: int = MOST_NAMED) -> None:
+    def __init__(self, most_named: int = MAX_NAMED) -> None:
         self._most_named = most_named
         self._reported: set[tuple[str, str]] = set()
         """The names and messages that were reported in the previous update."""
@@ -204,7 +204,7 @@ class KnowledgeLog:
             case LeftOut(name=name, reason=reason) if self._is_new(name, reason):
                 self._left_out += reason not in _EXPECTED
                 self._passed_over += reason in _PASSED_OVER
-                level = logging.WARNING if self._left_out <= MOST_NAMED_LEFT_OUT else logging.DEBUG
+                level = logging.WARNING if self._left_out <= MAX_NAMED_LEFT_OUT else logging.DEBUG
                 log.log(_EXPECTED.get(reason, level), "%s is left out: %s", name, reason)
             case Trouble(about=about, step=step, message=message) if self._is_new(about, message):
                 self._named[step] += 1
@@ -225,8 +225,8 @@ class KnowledgeLog:
         for step, count in self._named.items():
             if count > self._most_named:
                 log.warning("%s: %d further failures", step, count - self._most_named)
-        if self._left_out > MOST_NAMED_LEFT_OUT:
-            log.warning("%d more are left out; the level DEBUG names them", self._left_out - MOST_NAMED_LEFT_OUT)
+        if self._left_out > MAX_NAMED_LEFT_OUT:
+            log.warning("%d more are left out; the level DEBUG names them", self._left_out - MAX_NAMED_LEFT_OUT)
         if self._passed_over:
             passed = number_of(self._passed_over, "file")
             log.info("%s passed over: images, style sheets, scripts and the like, or as kb.exclude says", passed)

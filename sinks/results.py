@@ -192,9 +192,9 @@ class OrderedOutcomes:
 FIRST_SECOND = from_rfc3339("0001-01-01T00:00:00Z")  # rfc3339 knows no earlier one
 RECENT_ENTRIES = 500
 """The number of newest entries in memory, for the dashboard."""
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """The most entries that wait while the disk cannot be written; the oldest are given up first."""
-MOST_REFUSED_AN_HOUR = 20
+MAX_REFUSED_AN_HOUR = 20
 """The text of at most so many refused questions of one person is kept in an hour: nobody fills the disk by asking."""
 
 
@@ -290,10 +290,10 @@ class OutcomeRecord:
             self._refused_hour = hour
             self._refused.clear()
         self._refused[entry.author_id] += 1
-        return self._refused[entry.author_id] <= MOST_REFUSED_AN_HOUR
+        return self._refused[entry.author_id] <= MAX_REFUSED_AN_HOUR
 
     def _give_up_oldest(self) -> None:
-        lost = len(self._waiting) - MOST_WAITING
+        lost = len(self._waiting) - MAX_WAITING
         if lost > 0:
             log.error("%d ends of questions are missing in reports: %s cannot be written", lost, self._folder)
         for _ in range(lost):

@@ -42,7 +42,7 @@ from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
-MOST_VERSIONS = 20
+MAX_VERSIONS = 20
 """A conversation is stored again each time that a user changes their words in it. After more versions than this, all
 of their words are removed: else one account could fill the disk, word by word."""
 LATE_WEEKS = 2  # all captures of the last day are in this many weekly files
@@ -132,7 +132,7 @@ class RawArchive:
         """Store again each conversation that holds an edited, deleted or doubted message, as it reads now: readers use
         the last capture. Captures that still wait are stored with the changes too. An edit by somebody who has opted
         out counts as a deletion. What a user has said in a conversation is deleted whole when they have changed it
-        `MOST_VERSIONS` times; and so is all that was said in a deleted channel or thread.
+        `MAX_VERSIONS` times; and so is all that was said in a deleted channel or thread.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
@@ -205,7 +205,7 @@ class RawArchive:
         earlier = await run_blocking(archive_files.earlier_captures, self.folder, pair)
         same = [captured_messages(each) for each in (*earlier, pair) if each.message_ids == pair.message_ids]
         versions = {author: {tuple(own.turn for own in _own(each, author)) for each in same} for author in authors}
-        often = (author for author, known in versions.items() if len(known) > MOST_VERSIONS)
+        often = (author for author, known in versions.items() if len(known) > MAX_VERSIONS)
         return [each for author in often for each in _own(captured_messages(pair), author)]
 
     def holds(self, message_ids: Collection[int]) -> bool:

@@ -150,7 +150,7 @@ def store_remote_captures(
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 """The pause between two revisions, in seconds: it doubles with each, and is the first one again after the longest pause
 without a revision."""
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """So many edits and deletions of one server may wait after a failed write (a full disk). More are logged and lost."""
 
 
@@ -235,7 +235,7 @@ class _PendingRevisions:
     def _keep_or_log(self, guild_id: int | None, revisions: Sequence[Revision], error: Exception) -> None:
         """Keep failed revisions for another try if the archive could not be written; else log that they are lost."""
         is_unwritable = isinstance(error, archive_files.ArchiveUnwritable | OSError)
-        if not is_unwritable or self._ended.is_set() or len(revisions) > MOST_WAITING:
+        if not is_unwritable or self._ended.is_set() or len(revisions) > MAX_WAITING:
             log_unrevised((each.subject for each in revisions), error)
             return
         self._by_guild[guild_id] = by_message(revisions) | self._by_guild.get(guild_id, {})

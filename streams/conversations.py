@@ -99,7 +99,7 @@ def batches(
         return (item,) if isinstance(item, Posted | Amend | Keep) else ()
 
     def quiet_seconds(window: Sequence[Posted]) -> float:
-        is_full = len(window) >= MOST_MESSAGES or sum(len(item.message.text) for item in window) >= MOST_CHARS
+        is_full = len(window) >= MAX_MESSAGES or sum(len(item.message.text) for item in window) >= MAX_CHARS
         if is_full or not tracker.kind_of(window[-1].message.id).settles:
             return 0.0
         finished = typists.reports_typing(key_of(window[-1]), window[-1].at) and looks_finished(text_of(window))
@@ -124,7 +124,7 @@ def key_of(admitted: Posted) -> Key:
     return Key(admitted.message.channel_id, admitted.message.author.id)
 
 
-MOST_MESSAGES, MOST_CHARS = 50, 40_000
+MAX_MESSAGES, MAX_CHARS = 50, 40_000
 """A batch closes with the message that reaches one of them: a flood must not be read, sent to a model and stored as one
 question.
 """

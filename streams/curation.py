@@ -32,7 +32,7 @@ from dataflow.triggering import coalesce
 from model.bounded import RateLimit
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
-from operators.curating import MOST_TRIES, TRANSIENT_ERRORS, curate, describe_topics
+from operators.curating import MAX_TRIES, TRANSIENT_ERRORS, curate, describe_topics
 from services.assistant import Curator, Describer
 from services.conversations import PersonalWork
 from services.llm import Usage
@@ -227,7 +227,7 @@ class CurationQueue:
 
     def has_nothing_to_do(self) -> bool:
         """Return True if there is no work until something is stored: all is done, or was tried often enough."""
-        return self._idle_runs >= MOST_TRIES
+        return self._idle_runs >= MAX_TRIES
 
     def note_captured(self) -> None:
         """Note that something was stored: look for work again at the next tick."""

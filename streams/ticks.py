@@ -19,7 +19,7 @@ from reactivex.disposable import CompositeDisposable, Disposable
 from clock import VirtualLoop
 from dataflow import from_coroutine, quiet_window
 
-MOST_WINDOWS = 10
+MAX_WINDOWS = 10
 """If files keep changing, a tick comes after so many times the quiet window."""
 LOOK_SECONDS = 5.0
 """How often it is checked that a watched folder is still there."""
@@ -96,7 +96,7 @@ def file_changes(folders: Sequence[Path], links_file: Path, quiet_seconds: float
         *(from_generator(partial(changes, each, recursive=True)) for each in folders),
         from_generator(lambda: changes(links_file.parent, recursive=False, only=links_file.name)),
     )
-    resting = quiet_window(quiet_seconds, all_in_one_window, max_seconds=MOST_WINDOWS * quiet_seconds)
+    resting = quiet_window(quiet_seconds, all_in_one_window, max_seconds=MAX_WINDOWS * quiet_seconds)
     return folder.pipe(resting, ops.map(lambda _: Tick.FILES))
 
 

@@ -41,7 +41,7 @@ REVISIONS_HEADER = "Revisions"
 """The header of edits and deletions: their number."""
 TRY_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 10.0
 FORGET_SECONDS = 30.0
-MOST_OPEN = 256
+MAX_OPEN = 256
 """Captures without an acknowledgement: as many as may share an append, and some that wait for the next."""
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class CaptureReceiver:
 
     def __init__(self, client: Client, process: str, *, lease_seconds: float) -> None:
         self.captures: Subject[Capture | RemoteRevisions] = Subject()
-        self.lease = Lease(client, CAPTURES, ALL_CAPTURES, process, seconds=lease_seconds, most_unacked=MOST_OPEN)
+        self.lease = Lease(client, CAPTURES, ALL_CAPTURES, process, seconds=lease_seconds, most_unacked=MAX_OPEN)
         self._client = client
         self._numbers = 0
         self._waiting: dict[int, Msg] = {}  # by the number of the part

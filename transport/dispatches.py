@@ -28,7 +28,7 @@ from services.discord import BadLine, Dispatch, parse_line, render_line
 from transport.connection import streams_of
 from transport.streams import PLACES, partition_of, read_stream, watch
 
-MOST_LINE_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 """The channels and roles of a server with 250,000 members, which Discord sends at once, take a tenth of it."""
 COMPRESSION_LEVEL = 1
 """Fast: 500 channels take 1 ms, and shrink to a tenth."""
@@ -61,14 +61,14 @@ def encode_compressed(dispatch: Dispatch) -> bytes:
 
 
 def decode_compressed(data: bytes) -> Dispatch:
-    """Raises BadLine, also for a line over MOST_LINE_BYTES."""
+    """Raises BadLine, also for a line over MAX_LINE_BYTES."""
     unpacking = zlib.decompressobj()
     try:
-        line = unpacking.decompress(data, MOST_LINE_BYTES)
+        line = unpacking.decompress(data, MAX_LINE_BYTES)
     except zlib.error:
         raise BadLine("not compressed by zlib") from None
     if unpacking.unconsumed_tail:
-        raise BadLine(f"more than {MOST_LINE_BYTES} bytes")
+        raise BadLine(f"more than {MAX_LINE_BYTES} bytes")
     if not unpacking.eof:
         raise BadLine("not compressed by zlib")
     return decode_line(line)

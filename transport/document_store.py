@@ -78,10 +78,10 @@ def unpack(content: bytes, path: Path) -> None:
 
 
 TRIES = 8
-MOST_TRANSFERS = 4
+MAX_TRANSFERS = 4
 """Collections that are uploaded or fetched at the same time: each is in memory, compressed."""
 ORPHANED_SECONDS = 600.0
-MOST_SUMMARY_BYTES = 256 * 1024
+MAX_SUMMARY_BYTES = 256 * 1024
 SUMMARY = "summary"
 SOON_SECONDS = 2.0
 """How long vectors and announced documents may be in the replica only."""
@@ -134,7 +134,7 @@ class CollectionReplicas:
         self._folder, self._local, self._soon = folder, copies, soon_seconds
         self._replicas: dict[str, _Replica] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._transfers = asyncio.Semaphore(MOST_TRANSFERS)
+        self._transfers = asyncio.Semaphore(MAX_TRANSFERS)
         self._closing = asyncio.Event()
 
     async def read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
@@ -293,7 +293,7 @@ class CollectionReplicas:
                 content = await in_thread(pack, path)
             described = await self._local.describe(replica.name)
             summary = _summaries.dump_json(described).decode() if described is not None else ""
-            fits = 0 < len(summary.encode()) <= MOST_SUMMARY_BYTES
+            fits = 0 < len(summary.encode()) <= MAX_SUMMARY_BYTES
             return await self._bucket.put(head, content, {SUMMARY: summary} if fits else {})
 
     async def _upload_pending(self, replica: _Replica) -> None:

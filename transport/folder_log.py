@@ -204,7 +204,7 @@ async def drop_blob(streams: JetStreamContext, name: str) -> None:
 
 # Writing: the log of the one writer
 
-MOST_ENTRIES = 100
+MAX_ENTRIES = 100
 """The most entries of one file; then it is written as a whole, so that the next owner need not read each line that was
 ever added."""
 
@@ -337,7 +337,7 @@ def _must_replace_whole(change: FileChange, file: KnownFile) -> bool:
     """Return True if the whole file is to be written: it has many entries, or one would keep bytes that are cut off."""
     if change.kind == "append":
         cuts = file.length is not None and change.length < file.length
-        return cuts or len(file.numbers) >= MOST_ENTRIES
+        return cuts or len(file.numbers) >= MAX_ENTRIES
     return change.kind == "truncate"
 
 

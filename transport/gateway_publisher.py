@@ -120,7 +120,7 @@ def _by_id(listed: object) -> dict[str, dict[str, Any]]:
 
 
 GUILD_LEFT = "GUILD_DELETE"
-MOST_READS = 32
+MAX_READS = 32
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any
         subjects = (await streams.stream_info(PLACES, subjects_filter="places.>")).state.subjects or {}
         known = {subject.rpartition(".")[2] for subject in subjects}
         missing = sorted(int(each) for each in known - there if (int(each) >> 22) % count == number)
-        slots = asyncio.Semaphore(MOST_READS)
+        slots = asyncio.Semaphore(MAX_READS)
         left_before = await asyncio.gather(*(_is_known_as_left(streams, guild_id, slots) for guild_id in missing))
         left = [guild_id for guild_id, known in zip(missing, left_before, strict=True) if not known]
     except AWAY_ERRORS as error:

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 PIECE_BYTES = 256 * 1024
 """The bytes of an object in one message: by default a server takes at most a megabyte."""
 TRIES = 8
-SILENT_SECONDS, MOST_SILENCES = 0.3, 10
+SILENT_SECONDS, MAX_SILENCES = 0.3, 10
 DIGEST_PREFIX = "SHA-256="
 
 
@@ -139,7 +139,7 @@ class ObjectBucket:
                     left -= 1
                 except TimeoutError:
                     silent += 1  # the server is slow, or has deleted them
-                    if silent > MOST_SILENCES or (await self.find_head(head.name)).revision != head.revision:
+                    if silent > MAX_SILENCES or (await self.find_head(head.name)).revision != head.revision:
                         return None
         except (Error, OSError):
             return None

@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 256
 """Messages without an answer, one per subject. From 64 on, a server on the same machine gets no faster."""
-MOST_WAITING = 20_000
-MOST_WAITING_BYTES = 64 * 1024 * 1024
+MAX_WAITING = 20_000
+MAX_WAITING_BYTES = 64 * 1024 * 1024
 ANSWER_SECONDS = 2.0  # without an answer for so long a message is sent once more
 CHECK_SECONDS = 0.25
 COMPLAIN_SECONDS = 60.0
@@ -75,7 +75,7 @@ class OrderedPublisher:
     """
 
     def __init__(
-        self, client: Client, *, at_once: int = AT_ONCE, most: int = MOST_WAITING, most_bytes: int = MOST_WAITING_BYTES
+        self, client: Client, *, at_once: int = AT_ONCE, most: int = MAX_WAITING, most_bytes: int = MAX_WAITING_BYTES
     ) -> None:
         self._client = client
         self._at_once, self._most, self._most_bytes = at_once, most, most_bytes

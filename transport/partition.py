@@ -29,7 +29,7 @@ CHECK_SECONDS = 2.0
 CONFIRM_AGAIN_SECONDS = 0.02
 IDLE_CHECKS = 5
 """Without new acknowledgements, every so many checks ask the server."""
-MOST_REPEATED = 1_000
+MAX_REPEATED = 1_000
 """So many of the last acknowledgements can be sent again."""
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class AckSender:
 
     def __init__(self, client: Client, unacknowledged: Callable[[], Awaitable[int]], held: Callable[[], int]) -> None:
         self._client, self._unacknowledged, self._held = client, unacknowledged, held
-        self._sent: deque[str] = deque(maxlen=MOST_REPEATED)
+        self._sent: deque[str] = deque(maxlen=MAX_REPEATED)
         self._unconfirmed = 0
         self._missed_before = False  # by the last `confirm`
         self._confirming = asyncio.Lock()
@@ -103,7 +103,7 @@ class AckSender:
 
 GROUP_SECONDS = 0.01
 """How long a result waits for others, to be recorded together."""
-MOST_REMEMBERED = 100_000
+MAX_REMEMBERED = 100_000
 """Ids of messages that are known as done."""
 
 
@@ -182,7 +182,7 @@ class ResultRecorder:
         for message_id in new:
             self._done_ids[message_id] = None
             self._to_acknowledge += self._replies.pop(message_id, ())
-        while len(self._done_ids) > MOST_REMEMBERED:
+        while len(self._done_ids) > MAX_REMEMBERED:
             del self._done_ids[next(iter(self._done_ids))]
         self._to_record.append(result._replace(message_ids=new))
         self._has_more.set()
@@ -228,7 +228,7 @@ class ResultRecorder:
                 self._done_ids.update(dict.fromkeys(message_ids))
 
 
-MOST_OPEN = 20_000
+MAX_OPEN = 20_000
 """Messages of one partition without an acknowledgement: quiet windows hold them for as long as people write."""
 YIELD_EVERY = 50
 """Messages handled in a row before other tasks run."""
@@ -291,7 +291,7 @@ class Partition:
         self._client, self._file_connection = client, file_connection
         self._open_graph, self._on_interaction = open_graph, on_interaction
         subject, seconds = f"messages.{number}.>", layout.lease_seconds
-        self._lease = Lease(client, MESSAGES, subject, process, seconds=seconds, most_unacked=MOST_OPEN)
+        self._lease = Lease(client, MESSAGES, subject, process, seconds=seconds, most_unacked=MAX_OPEN)
         self._lease.on_missed = self.lose
         self._log = FencedLog(file_connection.streams, scope_of(number))
         self._epoch = Epoch(process, 0.0)

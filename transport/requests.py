@@ -106,7 +106,7 @@ DRAFTS = "millrace.drafts"
 LIST_SECONDS = 2.0
 """How long the other workers may take to list their drafts."""
 DECISION_SECONDS = 60.0
-MOST_LISTED = 100
+MAX_LISTED = 100
 """The number of drafts that one worker lists, oldest first: a message of NATS has a limit."""
 
 
@@ -163,7 +163,7 @@ async def answer_fleet(client: Client, owned: Callable[[], Iterable[Drafts]]) ->
         asked = json.loads(message.data)
         if not asked:
             waiting = chain.from_iterable(drafts.waiting for drafts in owned())
-            await message.respond(listed(islice(waiting, MOST_LISTED), client.max_payload))
+            await message.respond(listed(islice(waiting, MAX_LISTED), client.max_payload))
             return
         draft_id = int(asked["draft_id"])
         drafts = next((each for each in owned() if each.find(draft_id) is not None), None)

@@ -27,7 +27,7 @@ WRITE_SECONDS = 0.5
 WRITE_AT_ONCE = 32
 QUIET_SECONDS = 30 * DAY
 """A watermark is dropped after its place was quiet for so long; then the watermark of the server applies."""
-MOST_PLACES = 10_000
+MAX_PLACES = 10_000
 """Watermarks of one server, since they share one value of at most half a megabyte. The longest quiet are dropped."""
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class PublishWatermarks:
 
     def _render(self, guild_id: int) -> bytes:
         seen = self._by_server[guild_id]
-        seen.forget_quiet(QUIET_SECONDS, MOST_PLACES)
+        seen.forget_quiet(QUIET_SECONDS, MAX_PLACES)
         fields = {str(place_id): str(through) for place_id, through in seen.by_place().items()}
         return json.dumps(fields, separators=(",", ":")).encode()
 

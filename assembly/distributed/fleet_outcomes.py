@@ -27,7 +27,7 @@ from transport.requests import OPERATORS, ask
 
 LOOK_BACK_DAYS = 14
 """Days that are searched for the newest `RECENT_ENTRIES` outcomes."""
-MOST_READS = 8
+MAX_READS = 8
 DISMISSED = "state/dismissed.json"
 """The path in a data folder (`services.storage.DataFolder.dismissed`)."""
 
@@ -71,7 +71,7 @@ class FleetOutcomes:
 
     async def _read_period(self, period: TimeSpan) -> Sequence[PartOutcome]:
         days = {_date(period.since + number * DAY) for number in range(int((period.until - period.since) // DAY) + 1)}
-        slots = asyncio.Semaphore(MOST_READS)
+        slots = asyncio.Semaphore(MAX_READS)
 
         async def read_in_turn(day: str) -> Sequence[PartOutcome]:
             async with slots:

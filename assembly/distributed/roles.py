@@ -57,7 +57,7 @@ from transport.requests import answering
 from transport.streams import CAPTURES, KNOWLEDGE, LOCKS, ROLES, TEAM
 from transport.watermarks import PublishWatermarks, open_watermarks
 
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """Dispatches of one shard that may wait for NATS in memory; later ones wait at Discord."""
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ def gateway_of(
         token,
         fetcher=fetcher,
         watermarks=marks.by_place,
-        rules=gateway_rules(settings, most_waiting=MOST_WAITING),
+        rules=gateway_rules(settings, most_waiting=MAX_WAITING),
         hooks=GatewayHooks(on_guild=marks.note_guild, look_up=people.look_up, before_identify=turn),
         health=health,
     )

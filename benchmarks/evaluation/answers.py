@@ -26,9 +26,9 @@ from benchmarks.verdicts import verdict
 
 CHATTED_OVER = "uv"
 """The documentation over which the chats about other things are played."""
-_MOST_FALSE = Fraction("0.12")
-_MOST_CHAT_REPLIES = Fraction(8, 1_200)
-_LEAST_SHOWN, _MOST_CHARS = Fraction("0.95"), 7_500
+_MAX_FALSE = Fraction("0.12")
+_MAX_CHAT_REPLIES = Fraction(8, 1_200)
+_LEAST_SHOWN, _MAX_CHARS = Fraction("0.95"), 7_500
 """Of what a model is shown: excerpts that hold the words, and characters for one question."""
 
 
@@ -110,7 +110,7 @@ def requirements(found: Mapping[str, tuple[Counts, Counts]]) -> list[tuple[bool,
     judged = [
         (part >= least, f"{what}: {float(part):.2f}, at least {float(least):.2f} wanted") for what, part, least in rows
     ]
-    most = math.floor(_MOST_FALSE * plain.unanswerable)
+    most = math.floor(_MAX_FALSE * plain.unanswerable)
     false = f"{plain.false_answers} of {plain.unanswerable}, at most {most} wanted"
     stated = f"{addressed.false_answers} of {addressed.unanswerable}, besides pointing"
     print(f"      addressed: false answers: {stated}")
@@ -124,10 +124,10 @@ def excerpted(shown: Sequence[excerpts.Shown]) -> list[tuple[bool, str]]:
     held, most = sum(each.holds for each in shown), max(each.chars for each in shown)
     mean = sum(each.chars for each in shown) / len(shown)
     words = f"{held} of {len(shown)}, at least {float(_LEAST_SHOWN):.2f} wanted"
-    chars = f"{mean:,.0f} characters a question, {most:,} at most, {_MOST_CHARS:,} wanted"
+    chars = f"{mean:,.0f} characters a question, {most:,} at most, {_MAX_CHARS:,} wanted"
     return [
         (Fraction(held, len(shown)) >= _LEAST_SHOWN, f"excerpts of the right page hold the words: {words}"),
-        (most <= _MOST_CHARS, f"excerpts: {chars}"),
+        (most <= _MAX_CHARS, f"excerpts: {chars}"),
     ]
 
 
@@ -135,8 +135,8 @@ def replies_in(chat: Path, config: Path) -> tuple[bool, str]:
     """A chat about other things; nobody is known as staff, so that nothing is learned from it."""
     _, summary = replayed(chat, config)
     replies, messages = int(summary["replied"]), int(summary["messages"])
-    quiet = share(replies, messages) <= _MOST_CHAT_REPLIES
-    most = f"at most {float(_MOST_CHAT_REPLIES * messages):.0f} wanted"
+    quiet = share(replies, messages) <= _MAX_CHAT_REPLIES
+    most = f"at most {float(_MAX_CHAT_REPLIES * messages):.0f} wanted"
     return quiet, f"{chat.name}, {messages} messages about other things: {replies} replies, {most}"
 
 

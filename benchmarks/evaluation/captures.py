@@ -30,7 +30,7 @@ from benchmarks.evaluation.sweep import sweep
 from benchmarks.verdicts import verdict
 from services.team import exchanges_of
 
-MOST_FILED = 1.05
+MAX_FILED = 1.05
 """Classifications a captured conversation: a growing one is filed when it is quiet."""
 
 
@@ -71,7 +71,7 @@ def evaluated(recording: Path) -> tuple[Result, list[tuple[bool, str]]]:
     print(f"{recording.stem}: of {len(exchanges)} exchanges in captured conversations, {quotable} can be quoted")
     calls = filed / max(found.captured, 1)
     return found, [
-        (calls <= MOST_FILED, f"{recording.stem}: {calls:.3f} classifications a conversation, at most {MOST_FILED}"),
+        (calls <= MAX_FILED, f"{recording.stem}: {calls:.3f} classifications a conversation, at most {MAX_FILED}"),
         (codes == (0, 0), f"{recording.stem}: both runs end well (exit codes {codes[0]} and {codes[1]})"),
         (same, f"{recording.stem}: all files byte-identical over two runs: {'yes' if same else 'no'}"),
     ]

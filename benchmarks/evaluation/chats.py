@@ -27,7 +27,7 @@ from benchmarks.verdicts import verdict
 
 FOLDER = Path(__file__).with_name("chats")
 TEAM = "777"
-MOST_WRONG = 1
+MAX_WRONG = 1
 """The most wrong replies to what people say to each other in one chat, of 80."""
 _BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 _BETWEEN_CONVERSATIONS, _BETWEEN_QUESTIONS = timedelta(minutes=30), timedelta(minutes=3)
@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             counts = evaluated(chat, addressed=addressed, show=options.show)
             wrong = sum(count for (_, verdict), count in counts.items() if verdict == "wrong")
             told = ", ".join(f"{kind} {verdict} {count}" for (kind, verdict), count in sorted(counts.items()))
-            verdicts.append((addressed or wrong <= MOST_WRONG, f"{name}{', addressed' * addressed}: {told}"))
+            verdicts.append((addressed or wrong <= MAX_WRONG, f"{name}{', addressed' * addressed}: {told}"))
     return verdict(*verdicts)
 
 

@@ -27,7 +27,7 @@ WORTH = {About.OWN: 1.0, About.SILENT: 1.0, About.FOREIGN: 0.1, About.CHAT: 0.02
 keep quiet as well.
 """
 _RIDGE = 1.0
-_MOST_STEPS = 50
+_MAX_STEPS = 50
 _CLOSE = 1e-6
 THRESHOLDS = (0.5, 0.12)
 """From which probability on something is shown, for the figures: `answer` and `point`."""
@@ -77,7 +77,7 @@ def regression(values: Floats, right: Floats, worth: Floats) -> Weights:
     inputs = np.column_stack([(values - mean) / spread, np.ones(len(values))])
     penalty = np.append(np.full(values.shape[1], _RIDGE), 0.0)
     found = np.zeros(values.shape[1] + 1)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         likely = 1 / (1 + np.exp(-(inputs @ found)))
         slope = inputs.T @ (worth * (likely - right)) + penalty * found
         curve = (inputs.T * (worth * likely * (1 - likely))) @ inputs + np.diag(penalty + 1e-9)

@@ -29,7 +29,7 @@ from sinks.results import ResultCounts
 from streams.graph import graph
 from streams.recording import first_time
 
-MOST_CUT_WRONGLY = 0.05
+MAX_CUT_WRONGLY = 0.05
 """Of the parts with annotated messages: those with messages of two conversations."""
 
 
@@ -147,7 +147,7 @@ def requirements(found: Mapping[str, Spoken]) -> list[tuple[bool, str]]:
                 f"{name}: {each.into_staffed} conversations in which staff had turned to the asker, none wanted",
             ),
             (
-                each.mixed <= MOST_CUT_WRONGLY * each.parts,
+                each.mixed <= MAX_CUT_WRONGLY * each.parts,
                 f"{name}: {each.mixed} of {each.parts} parts of two conversations, at most 5 % wanted",
             ),
         ]

@@ -104,7 +104,7 @@ _MIN_CONFIDENCE_OF_NEAREST = 0.01
 three chats in other words 70 then have the right answer quoted, pointed to or named, where 0.04 gives 50; of 90 that
 nobody had answered, 34 have some earlier question named, and 19.
 """
-MOST_NAMED = 3
+MAX_NAMED = 3
 """The most pages and answers of the team that a pointer names."""
 
 
@@ -128,12 +128,12 @@ def _chosen(found: SearchResult, query: str) -> list[Hit]:
     ]
     best = max((each.confidence for each in answers), default=0.0)
     if best < found.documents_confidence:
-        return [*pages[: MOST_NAMED - 1], *(each.hit for each in answers[:1]), *pages[MOST_NAMED - 1 :]][:MOST_NAMED]
-    kept = answers[: MOST_NAMED - 1] if found.documents_confidence >= MIN_CONFIDENCE_TO_NAME else answers
+        return [*pages[: MAX_NAMED - 1], *(each.hit for each in answers[:1]), *pages[MAX_NAMED - 1 :]][:MAX_NAMED]
+    kept = answers[: MAX_NAMED - 1] if found.documents_confidence >= MIN_CONFIDENCE_TO_NAME else answers
     return [
         *(each.hit for each in kept),
         *(pages if found.documents_confidence >= MIN_CONFIDENCE_TO_NAME or not kept else []),
-    ][:MOST_NAMED]
+    ][:MAX_NAMED]
 
 
 def nothing_found(

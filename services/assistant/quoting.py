@@ -33,7 +33,7 @@ _SECOND = 0.9
 """Another section is quoted too if it has this share of the best one's score."""
 _NEAR = 0.7
 """Another page is named if it has this share of the best one's score."""
-_MOST_OTHERS = 2
+_MAX_OTHERS = 2
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+)", re.DOTALL)
 _NAMES = re.compile(r"(?<!\w)@(?![a-z0-9][a-z0-9._-]*/[a-z0-9])[\w.-]*\w")  # not "@scope/package"
 _SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
@@ -204,9 +204,7 @@ def _what_asks(question: str) -> str:
 
 def other_pages(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
     """Return the hits of pages that fit nearly as well as the best one and are not `quoted` (ids of sources)."""
-    return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][
-        :_MOST_OTHERS
-    ]
+    return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][:_MAX_OTHERS]
 
 
 def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from services.conversations.context import Context, ContextRules
     from services.conversations.drafts import (
         FORGOTTEN,
-        MOST_REVIEW_QUESTION_CHARS,
+        MAX_REVIEW_QUESTION_CHARS,
         UNKNOWN_DRAFT,
         Draft,
         DraftAction,

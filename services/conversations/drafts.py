@@ -32,7 +32,7 @@ reads again is recognised."""
 
 FORGOTTEN = -1
 """Stands for a forgotten person in `Draft.edited_by` and `Draft.decided_by`."""
-MOST_REVIEW_QUESTION_CHARS = 800
+MAX_REVIEW_QUESTION_CHARS = 800
 """The most of a question that the review channel shows."""
 
 
@@ -141,7 +141,7 @@ class Draft:
         """Return True if the answer may be kept as what the team taught: a person has edited it, its place is public,
         the asker has not edited the question since, and the review channel has shown the whole of it.
         """
-        is_shown_whole = len(self.reply.post.question) <= MOST_REVIEW_QUESTION_CHARS
+        is_shown_whole = len(self.reply.post.question) <= MAX_REVIEW_QUESTION_CHARS
         return self.edited_by is not None and self.is_public and is_shown_whole and not self.is_reworded
 
     def is_asked_by(self, texts: Sequence[str]) -> bool:

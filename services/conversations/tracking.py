@@ -361,11 +361,11 @@ def _drop_oldest(remembered: dict[Any, Any], most: int) -> None:
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
 
-_MOST_INTRO = 8
+_MAX_INTRO = 8
 _ADDRESSEE = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
 """The name at the beginning of a message: after an @, or before a colon or comma. A bare word is rarely a name."""
 _ASKS = re.compile("[?？؟]")
-_MOST_ADDRESSED = 2
+_MAX_ADDRESSED = 2
 """A community user who names more people at once speaks to none of them."""
 
 
@@ -648,7 +648,7 @@ class ConversationTracker:
         if rule in {Rule.BEGUN, Rule.WAITING, Rule.THREAD}:
             author.intro = (new.message.id,)
         elif rule is Rule.OWN and intro:
-            author.intro = (*intro, new.message.id)[-_MOST_INTRO:]
+            author.intro = (*intro, new.message.id)[-_MAX_INTRO:]
         return ()
 
     def _remember(self, new: _UnassignedMessage, conversation: int) -> None:
@@ -657,7 +657,7 @@ class ConversationTracker:
         state = self._memory.add(message, new.author_type, conversation, sorted(new.words), new.place_state)
         self._rarity.add(new.words)
         new.author.author_type, new.author.last_from = new.author_type, last
-        is_said_to_many = new.author_type is USER and len(new.addressees) > _MOST_ADDRESSED
+        is_said_to_many = new.author_type is USER and len(new.addressees) > _MAX_ADDRESSED
         listeners = set(() if is_said_to_many else new.addressees)
         target = None if message.reply_to is None else self._memory.messages.get(message.reply_to.message_id)
         if target is not None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 
-MOST_CARD_CHARS = 4_000
+MAX_CARD_CHARS = 4_000
 """The characters of all texts of a message with components (API reference, "Component Reference")."""
-MOST_HEADING_CHARS = 2_500
-MOST_FORM_CHARS = 4_000
+MAX_HEADING_CHARS = 2_500
+MAX_FORM_CHARS = 4_000
 """The most that a text input takes (ibid.)."""
 
 _ID = re.compile(r"draft:([0-9]{1,20}):([0-9]{1,20}):([a-z]{1,10})(?::([0-9a-f]{8}))?")
@@ -77,8 +77,8 @@ class ReviewCard:
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts, cut so that they fit into one message together."""
-        heading = self.heading[:MOST_HEADING_CHARS]
-        room = MOST_CARD_CHARS - len(heading)
+        heading = self.heading[:MAX_HEADING_CHARS]
+        room = MAX_CARD_CHARS - len(heading)
         if len(self.answer) <= room:
             return (heading, self.answer) if self.answer else (heading,)
         note = (

@@ -67,11 +67,11 @@ class CommandRefused(Exception):
     """A command is refused; the message is one line for the caller, and says what to do instead."""
 
 
-MOST_QUESTION_CHARS = 1_000
-MOST_TITLE_CHARS = 100
-MOST_LINE_CHARS = 200
+MAX_QUESTION_CHARS = 1_000
+MAX_TITLE_CHARS = 100
+MAX_LINE_CHARS = 200
 """A field of a form that takes more has several lines."""
-MOST_TEXT_CHARS = 6_000
+MAX_TEXT_CHARS = 6_000
 """The most that Discord takes as the value of an option (API reference, "Application Command Option")."""
 
 
@@ -88,7 +88,7 @@ class CommandOption(NamedTuple):
         return self.type is str or isinstance(self.type, RangeTransformer)
 
 
-QUESTION = CommandOption("What you want to know.", Range[str, 1, MOST_QUESTION_CHARS])
+QUESTION = CommandOption("What you want to know.", Range[str, 1, MAX_QUESTION_CHARS])
 """A command with this option takes private questions."""
 
 ServicesT = TypeVar("ServicesT")
@@ -355,7 +355,7 @@ def _modal(command: SlashCommand[Any], name: str) -> ui.Modal:
     form = ui.Modal(title=command.form_title, custom_id=_FORM_ID + name)
     for key, option in command.options.items():
         most = int(option.type.max_value)
-        style = discord.TextStyle.short if most <= MOST_LINE_CHARS else discord.TextStyle.paragraph
+        style = discord.TextStyle.short if most <= MAX_LINE_CHARS else discord.TextStyle.paragraph
         field = ui.TextInput[ui.Modal](custom_id=key, style=style, max_length=most)
         form.add_item(ui.Label[ui.Modal](text=key.capitalize(), description=option.description, component=field))
     form.stop()  # so that discord.py does not keep it: its id says all

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 SHOWN = "shown."
 """The prefix of keys of shared notes: `shown.<user>`."""
-MOST_WAITING = 3
+MAX_WAITING = 3
 """The most runbooks of one person that wait or are being read."""
 _MIB = 1024 * 1024
 
@@ -118,7 +118,7 @@ class Runbooks:
             TooManyWaiting: others of theirs are waiting.
             Withdrawn: all of their runbooks are being removed, in the wait or in the block.
         """
-        if self._waiting[user_id] >= MOST_WAITING:
+        if self._waiting[user_id] >= MAX_WAITING:
             raise TooManyWaiting
         self._waiting[user_id] += 1
         try:

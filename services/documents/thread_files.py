@@ -144,8 +144,8 @@ def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
 # Files that must not be read again
 
 REMOVED = "was removed by whoever posted it, or by a moderator."
-MOST_FILES = 20_000
-MOST_THREADS = 5_000  # beyond either limit, the oldest are forgotten
+MAX_FILES = 20_000
+MAX_THREADS = 5_000  # beyond either limit, the oldest are forgotten
 GONE, CLOSED = "gone.", "closed."
 """The prefixes of keys of shared notes: `gone.<message>.<file>` and `closed.<thread>`."""
 
@@ -234,7 +234,7 @@ class Tombstones:
     async def _save(self, changed: Mapping[str, bytes | None]) -> None:
         for key, value in changed.items():
             self._note(key, value)
-        dropped = [*self._oldest(GONE, MOST_FILES), *self._oldest(CLOSED, MOST_THREADS)]
+        dropped = [*self._oldest(GONE, MAX_FILES), *self._oldest(CLOSED, MAX_THREADS)]
         for key in dropped:
             del self._flags[key]
         if self._notes is not None:

@@ -32,7 +32,7 @@ from services.telemetry import number_of
 
 SCHEMA_VERSION = 1
 
-MOST_REPORTED = 5
+MAX_REPORTED = 5
 """The number of bad records that the log names; it counts the others."""
 
 _HEAD_LINES, _TAIL_LINES = 4, 3
@@ -161,10 +161,10 @@ def parse(data: bytes, types: Iterable[type[Record]], file: str = "cache") -> di
         except (ValueError, RecursionError, LookupError, AttributeError, TypeError):
             members, damaged = lines[_HEAD_LINES:], True
     records, bad = _parse_members(members, _adapter(tuple(types)))
-    for name in bad[:MOST_REPORTED]:
+    for name in bad[:MAX_REPORTED]:
         log.warning("%s: the record %.80r is damaged and dropped; its source counts as new", file, name)
-    if len(bad) > MOST_REPORTED:
-        log.warning("%s: %d further records are damaged and dropped", file, len(bad) - MOST_REPORTED)
+    if len(bad) > MAX_REPORTED:
+        log.warning("%s: %d further records are damaged and dropped", file, len(bad) - MAX_REPORTED)
     if damaged:
         log.warning("%s is damaged: %s could be saved from it", file, number_of(len(records), "record"))
     return records

@@ -30,7 +30,7 @@ _GAP = "[…]"
 _CONTENTS = "Contents:\n"
 _PAIR = f"{MARKER}\n"
 """The line that begins each conversation of a topic of the team."""
-_MOST_CHARS_ON_LOOP = 10_000
+_MAX_CHARS_ON_LOOP = 10_000
 """The length of text that is parsed on the event loop, in a few milliseconds."""
 _KEPT_ARTICLES = 32
 """The number of parsed sources that are cached: the same few are asked about again and again."""
@@ -48,7 +48,7 @@ async def fit_sources(
     best, in the order of the document.
     """
     chars = sum(len(source.text) for source in sources)
-    if chars <= _MOST_CHARS_ON_LOOP and not any(is_html(bare_name(source.id)) for source in sources):
+    if chars <= _MAX_CHARS_ON_LOOP and not any(is_html(bare_name(source.id)) for source in sources):
         articles = [_article_unless_topic(source) for source in sources]  # a thread would cost more
     else:
         articles = await in_thread(lambda: [_article_unless_topic(source) for source in sources])

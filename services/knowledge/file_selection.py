@@ -144,9 +144,9 @@ _CONFIGURED_BY = {
     SiteGenerator.SPHINX: ("conf.py",),
 }
 _PARTIAL_FOLDERS = frozenset({"_include", "_includes", "_partials", "_snippets", "_parts", "_shared"})
-_MOST_DEPTH = 4
-_MOST_CHARS = 500_000
-_MOST_INCLUDES = 1_000
+_MAX_DEPTH = 4
+_MAX_CHARS = 500_000
+_MAX_INCLUDES = 1_000
 _CODE_INDENT = 4
 _LINE_CHARS = 500
 _FRONT_LINES = 200
@@ -207,8 +207,8 @@ def expand_includes(name: str, text: str, read: Callable[[str], str | None]) -> 
 class _IncludeExpander:
     def __init__(self, read: Callable[[str], str | None]) -> None:
         self._read = read
-        self._chars_left = _MOST_CHARS
-        self._includes_left = _MOST_INCLUDES
+        self._chars_left = _MAX_CHARS
+        self._includes_left = _MAX_INCLUDES
         self.has_expanded = False
 
     def expand(self, name: str, text: str, above: tuple[str, ...]) -> str:
@@ -223,7 +223,7 @@ class _IncludeExpander:
         target = next(value for key, value in directive.groupdict().items() if key != "indent" and value)
         self._includes_left -= 1
         for path in _candidate_paths(name, target) if self._includes_left >= 0 else ():
-            part = None if path in above or len(above) >= _MOST_DEPTH else self._read(path)
+            part = None if path in above or len(above) >= _MAX_DEPTH else self._read(path)
             if part is not None and len(part) <= self._chars_left:
                 self._chars_left -= len(part)
                 whole = self.expand(path, part, (*above, path)).strip("\n")

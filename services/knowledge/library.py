@@ -84,7 +84,7 @@ log = logging.getLogger(__name__)
 
 _REMEDY = "; app.py --init-kb makes it, and so does the running bot"
 
-MOST_CACHED_CHARS = 20_000_000
+MAX_CACHED_CHARS = 20_000_000
 """The most text of loaded sources that is kept in memory: ten of the largest that the default limit allows."""
 
 
@@ -156,7 +156,7 @@ class DiskLibrary:
         team_index_path: Path,
         team_topics_dir: Path,
         max_source_bytes: int = 2_000_000,
-        most_cached_chars: int = MOST_CACHED_CHARS,
+        most_cached_chars: int = MAX_CACHED_CHARS,
         hidden_topics: Collection[str] = (),
         redact: Callable[[str], str] = str,
         expects_documents: bool = True,

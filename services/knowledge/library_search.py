@@ -90,11 +90,11 @@ _BATCH = 32
 """The number of sources that are loaded, and of passages that are embedded, between two writes."""
 _BATCH_CHARS = 200_000
 """The length of the sources that are prepared between two writes."""
-_MOST_UNEMBEDDED = 1_000
+_MAX_UNEMBEDDED = 1_000
 _FEW_PASSAGES = 300
 """A question waits, some seconds, while fewer passages than these are embedded (`LibrarySearch.embeds_on_refresh`)."""
 _KEPT_RESULTS = 64
-_MOST_RERANKED, _MATCH_WEIGHT = 8, 2.0
+_MAX_RERANKED, _MATCH_WEIGHT = 8, 2.0
 """The number of passages that are compared word by word, and the weight of that beside their score. For 84 of 134
 questions about nine documentations, the first passage then has the words of the answer (76 without; 77 with a weight of
 0.5, 79 with 1, 85 with 4).
@@ -221,7 +221,7 @@ class LibrarySearch:
     async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
         """Reorder the first few hits word by word, if the embedder can match words and the query is English."""
         text = words_to_search(query)[:_QUERY_CHARS]
-        near = [hit for hit in hits[:_MOST_RERANKED] if hit.cosine is not None]
+        near = [hit for hit in hits[:_MAX_RERANKED] if hit.cosine is not None]
         if not near or not isinstance(self.embedder, Matcher) or language_of(text) != ENGLISH:
             return hits
         try:
@@ -402,7 +402,7 @@ class LibrarySearch:
             if len(left) >= only_if_fewer_than:
                 return
         # Each lookup reads all passages, so it fetches many at once.
-        while left := await in_thread(store.unembedded, embedder.id, _MOST_UNEMBEDDED):
+        while left := await in_thread(store.unembedded, embedder.id, _MAX_UNEMBEDDED):
             for start in range(0, len(left), _BATCH):
                 some = left[start : start + _BATCH]
                 vectors = await embedder.embed([text for _, text in some])

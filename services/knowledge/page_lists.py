@@ -23,7 +23,7 @@ from services.knowledge.file_selection import (
 from services.knowledge.links_file import LONGEST_URL, SiteLine, page_address, site_host
 from services.knowledge.web_interface import FetchFailed
 
-MOST_BYTES = 50 * 1024 * 1024
+MAX_BYTES = 50 * 1024 * 1024
 """The size of a sitemap, compressed or not (sitemaps.org)."""
 LONGEST_PAUSE = 30.0
 """The seconds between two requests that a robots.txt may demand. With more, a large site would take weeks."""
@@ -32,7 +32,7 @@ AGENT = "Millrace"
 
 _GZIP = b"\x1f\x8b"
 _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
-_MOST_TIME_CHARS = 40
+_MAX_TIME_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def read_list(body: bytes, list_url: str, line: SiteLine, robots: str, most: int
         elif len(into) >= most:
             reason = BEYOND_LIMIT
         else:
-            into[url] = lastmod[:_MOST_TIME_CHARS]
+            into[url] = lastmod[:_MAX_TIME_CHARS]
             continue
         listed.left_out[reason] = listed.left_out.get(reason, 0) + 1
     return listed
@@ -119,7 +119,7 @@ def _read_llms(body: bytes) -> Iterator[_Found]:
 
     from services.knowledge.web.contents import decode  # noqa: PLC0415 (as above)
 
-    if len(body) > MOST_BYTES:
+    if len(body) > MAX_BYTES:
         raise FetchFailed(_TOO_LARGE)
     text = decode(body, None)
     if "\0" in text or re.match(r"\s*<(!doctype|html)\b", text, re.IGNORECASE):
@@ -149,7 +149,7 @@ def _read_sitemap(body: bytes) -> Iterator[_Found]:
         yield "page", line, ""
 
 
-_TOO_LARGE = f"it is larger than {MOST_BYTES // 1024**2} MiB"
+_TOO_LARGE = f"it is larger than {MAX_BYTES // 1024**2} MiB"
 
 
 def _unpack(body: bytes) -> bytes:
@@ -157,10 +157,10 @@ def _unpack(body: bytes) -> bytes:
         return body
     unpacking = zlib.decompressobj(_ZLIB_OR_GZIP)
     try:
-        data = unpacking.decompress(body, MOST_BYTES + 1)
+        data = unpacking.decompress(body, MAX_BYTES + 1)
     except zlib.error:
         raise FetchFailed("it is packed, and damaged") from None
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise FetchFailed(f"unpacked, {_TOO_LARGE}")
     if not unpacking.eof:
         raise FetchFailed("it is packed, and breaks off")

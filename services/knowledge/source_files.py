@@ -42,7 +42,7 @@ from services.storage import OutsideFolder, confined, in_thread
 
 HIDDEN = "it is hidden"
 
-_MOST_DEPTH = 64
+_MAX_DEPTH = 64
 """The depth of folders; symlinks can make a tree of any depth."""
 _LETTERS_PER_UNDECODABLE = 10
 """The number of letters among which a text may have one that cannot be decoded."""
@@ -281,8 +281,8 @@ def _list_entry(
     if entry.is_dir():
         if path in above:
             listing.left_out[name] = "it leads back into a folder above it"
-        elif len(above) > _MOST_DEPTH:
-            listing.left_out[name] = f"it lies below more than {_MOST_DEPTH} folders"
+        elif len(above) > _MAX_DEPTH:
+            listing.left_out[name] = f"it lies below more than {_MAX_DEPTH} folders"
         else:
             _walk(root, path, f"{name}/", max_bytes, listing, (*above, path))
         return

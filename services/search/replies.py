@@ -318,7 +318,7 @@ def _statements_of_line(line: str) -> str | None:
 
 # Thanks
 
-MOST_THANKS_CHARS = 300
+MAX_THANKS_CHARS = 300
 """A longer message says more than thanks."""
 
 _CLAUSE = _any(r"[.,;:!…\n，。；：！、]+", r"(?<=[?？؟])", r"\b(?:and|but|und|aber|pero|mais|mas|но)\b")
@@ -379,7 +379,7 @@ def says_it_worked(text: str) -> bool | None:
     The last clause that says so counts, and more than thanks. Only clear words count: praise that is missed does less
     harm than praise that is read into a question.
     """
-    if len(text) > MOST_THANKS_CHARS:
+    if len(text) > MAX_THANKS_CHARS:
         return None
     worked: bool | None = None
     for clause in _CLAUSE.split(text):

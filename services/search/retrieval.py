@@ -110,7 +110,7 @@ def _logistic(signals: NamedTuple, weights: Mapping[str, float], offset: float) 
 
 JUDGED_PAGES = 3
 """Confidence is the probability that one of so many first pages answers."""
-MOST_HITS = 60
+MAX_HITS = 60
 """Twice the default of `ai_response.max_index_entries`."""
 MEANING_WEIGHT = 0.65
 """The weight of cosines; words have the rest. On 118 questions about five documentations, 0.6 and 0.7 do as well; 0.5
@@ -120,9 +120,9 @@ MEANING_WEIGHT_ELSEWHERE = 0.45
 """For queries in other languages, which the packaged model has not learnt. Of 35 questions in seven of them, the right
 page is among the first three for 30; with 0.3 for 26, and with 0.65 for 28.
 """
-MOST_TERMS = 48
+MAX_TERMS = 48
 """The most terms of a query that are looked up: the beginning of a pasted log is enough."""
-MOST_QUERY_WORDS = 40
+MAX_QUERY_WORDS = 40
 """A longer query counts as having so many words: text pasted into it is not part of the question."""
 _WORD = re.compile(r"\w+")
 _CAPITALISED = re.compile(r"(?<=[\w,;)] )[A-Z][A-Za-z0-9]{2,}\b")
@@ -280,7 +280,7 @@ def find(
         agreement=_agreement(keywords, cosines, source_ids),
         coverage=float(coverage[order[0]]),
         size=float(np.log(max(count, MIN_SIZE))),
-        length=float(np.log(min(MOST_QUERY_WORDS, 1 + len(_WORD.findall(query))))),
+        length=float(np.log(min(MAX_QUERY_WORDS, 1 + len(_WORD.findall(query))))),
         stranger=count >= MIN_SIZE and own == ENGLISH and _names_unknown_thing(query, nowhere),
     )
     calibrated = query_vector is not None and query_vector.calibrated
@@ -312,7 +312,7 @@ def query_terms(query: str, languages: frozenset[str], own: str) -> list[str]:
     each of the sources' `languages`.
     """
     known = [own] if own in languages else sorted(languages) or [own]
-    return list(dict.fromkeys(word for language in known for word in terms(query, language)[:MOST_TERMS]))
+    return list(dict.fromkeys(word for language in known for word in terms(query, language)[:MAX_TERMS]))
 
 
 def _merged_postings(postings: Sequence[Postings], offsets: Positions) -> Postings:
@@ -345,11 +345,11 @@ def _order(scores: Floats, source_ids: Sequence[str], allowed: Collection[str] |
     """Return the best positions; on a tie answers of the team come first, then earlier passages."""
     if allowed is not None:
         scores = np.where([source_id in allowed for source_id in source_ids], scores, 0)
-    depth = min(len(scores), MOST_HITS)
+    depth = min(len(scores), MAX_HITS)
     cutoff = np.partition(scores, len(scores) - depth)[len(scores) - depth]
     positions = np.flatnonzero((scores >= cutoff) & (scores > 0))
     not_team = np.array([not is_topic(source_ids[position]) for position in map(int, positions)], dtype=bool)
-    return positions[np.lexsort((positions, not_team, -scores[positions]))][:MOST_HITS]
+    return positions[np.lexsort((positions, not_team, -scores[positions]))][:MAX_HITS]
 
 
 def _agreement(keywords: Floats, cosines: Floats | None, source_ids: Sequence[str]) -> int:
@@ -382,7 +382,7 @@ def _passages_at(
     return found
 
 
-MOST_TEAM_ANSWERS = 6
+MAX_TEAM_ANSWERS = 6
 KEYWORD_WEIGHT = 0.05
 """The weight of BM25 when answers are ranked; the cosine has 1."""
 WORD_MATCH_WEIGHT = 0.5
@@ -405,7 +405,7 @@ def team_candidates(found: SearchResult) -> list[Hit]:
     best: dict[tuple[str, int], Hit] = {}
     for hit in sorted(found.hits, key=_rank, reverse=True):
         best.setdefault((hit.source_id, hit.passage.section), hit)
-    return list(best.values())[:MOST_TEAM_ANSWERS]
+    return list(best.values())[:MAX_TEAM_ANSWERS]
 
 
 def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]) -> list[TeamAnswer]:

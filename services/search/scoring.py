@@ -91,7 +91,7 @@ def best_positions(scores: Floats, allowed: Positions, depth: int, *, positive: 
     return allowed[order][:depth]
 
 
-_MOST_TERMS = 64
+_MAX_TERMS = 64
 
 
 def rank(texts: Sequence[str], query: str) -> list[int]:
@@ -101,7 +101,7 @@ def rank(texts: Sequence[str], query: str) -> list[int]:
     language = language_of(query)
     word_counts = [Counter(terms(text, language)) for text in texts]
     postings: list[Postings] = []
-    for word in dict.fromkeys(terms(query, language)[:_MOST_TERMS]):
+    for word in dict.fromkeys(terms(query, language)[:_MAX_TERMS]):
         positions = [position for position, counts in enumerate(word_counts) if word in counts]
         times = np.array([word_counts[position][word] for position in positions], dtype=np.float32)
         postings.append(Postings(np.array(positions, dtype=np.int64), times))

@@ -88,7 +88,7 @@ def _section(headings: Sequence[str], text: str) -> _Section:
 
 _ENOUGH_SHARED = 2
 """Terms that a sentence of a page shares with a question."""
-_MOST_SIDES = 5
+_MAX_SIDES = 5
 """Pages name acts as things, too ("shadow copies"): a group of more sides, those of acts, is not looked at."""
 
 
@@ -97,7 +97,7 @@ def _is_opposite(asked: Wording, told: Wording, text: Wording, named: AbstractSe
     elsewhere; none of the terms `named` is an opposite.
     """
     return (
-        has_opposite_word(asked, told, text, named=named, most_sides=_MOST_SIDES)
+        has_opposite_word(asked, told, text, named=named, most_sides=_MAX_SIDES)
         or does_without(asked, told, text)
         or leads_elsewhere(asked, told, text)
     )
@@ -467,7 +467,7 @@ _WARNS = lazy_pattern(
     r"|explod\w{1,3}|deadly|lethal|fatal|nobody\s+surviv\w{1,3}|important(?=\W{0,3}:)|prerequisites?(?=\W{0,3}:)|make\s+sure|avoid)\b|[\u26a0\u2620\u2757]",
     re.IGNORECASE,
 )
-_MOST_WARNING_CHARS = 240
+_MAX_WARNING_CHARS = 240
 
 
 def advises_against(headings: Sequence[str], question: str) -> bool:
@@ -491,7 +491,7 @@ def warnings_in(text: str) -> list[str]:
     """Return the sentences of a text, in English, that warn, but for very long ones. Code warns of nothing."""
     prose = _CODE_BLOCK.sub("\n", text)
     found = (each.strip() for each in SENTENCE_END.split(prose))
-    return [each for each in found if len(each) <= _MOST_WARNING_CHARS and _WARNS.search(each)]
+    return [each for each in found if len(each) <= _MAX_WARNING_CHARS and _WARNS.search(each)]
 
 
 _OUTDATED_WORDS = r"(?:deprecated|obsolete|outdated|out\s+of\s+date|superseded|archived|rejected|withdrawn|retired)\b"
@@ -519,5 +519,5 @@ def notices_in(head: str) -> list[str]:
     """Return the paragraphs of the beginning of a page, in English, that begin in bold, as admonitions do, and warn;
     and those that say for what all that is on the page holds.
     """
-    found = [each.strip() for each in head.split("\n\n") if len(each) <= _MOST_WARNING_CHARS]
+    found = [each.strip() for each in head.split("\n\n") if len(each) <= _MAX_WARNING_CHARS]
     return [each for each in found if (each.startswith("**") and _WARNS.search(each)) or _OF_WHOLE_PAGE.search(each)]

@@ -77,8 +77,8 @@ if TYPE_CHECKING:
     from services.team.removals import Overview, overview
     from services.team.state import LibraryUnusable, TeamPaths
     from services.team.teaching import (
-        MOST_ANSWER_CHARS,
-        MOST_QUESTION_CHARS,
+        MAX_ANSWER_CHARS,
+        MAX_QUESTION_CHARS,
         SAME_WORDING,
         Lesson,
         LessonForm,

@@ -203,7 +203,7 @@ class StoredBlock:
 
 PairFilter = Callable[[Pair], bool]
 
-MOST_AHEAD = 100_000
+MAX_AHEAD = 100_000
 """Conversations of which the last capture is known that is not read yet: some 35 MB."""
 
 
@@ -228,7 +228,7 @@ class ArchiveReader:
         self._unread: deque[str] = deque()
         self._waiting: deque[Pair] = deque()
         self._latest: dict[str, Pair] = {}  # of the waiting pairs, the last of each conversation
-        self.ahead = BoundedDict[str, str](MOST_AHEAD)
+        self.ahead = BoundedDict[str, str](MAX_AHEAD)
 
     def survey(self, wanted: PairFilter) -> Iterator[Pair]:
         """Yield every pair of the archive once. Afterwards `oldest` starts at the first wanted pair of each file."""
@@ -308,7 +308,7 @@ class ArchiveReader:
         return False
 
     def _forget_ahead(self) -> None:
-        self.ahead = BoundedDict[str, str](MOST_AHEAD)  # anew: another thread may add to it
+        self.ahead = BoundedDict[str, str](MAX_AHEAD)  # anew: another thread may add to it
 
     def rewind(self) -> None:
         """Start reading from the beginning again, as skipped pairs may be wanted now."""

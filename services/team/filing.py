@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-MOST_REMOVED = 3
+MAX_REMOVED = 3
 IS_LATER = "is a later capture of the same conversation"
 
 
@@ -40,7 +40,7 @@ def allowed_removals(pair: Pair, in_topic: Sequence[Pair], remove_ids: Sequence[
     if not remove_ids:
         return ()
     others = _others(pair, in_topic)
-    most = min(MOST_REMOVED, (len(others) + 1) // 2)
+    most = min(MAX_REMOVED, (len(others) + 1) // 2)
     allowed: dict[str, None] = {}
     for pair_id in remove_ids:
         found = _older(pair, others, pair_id)

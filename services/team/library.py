@@ -33,9 +33,9 @@ from services.team.topics import Correction, Placement, Topic, TopicFold, has_te
 
 log = logging.getLogger(__name__)
 
-MOST_COMPARED = 1_000
+MAX_COMPARED = 1_000
 """Later captures that are read together, to see whether they have changed what is filed."""
-MOST_PUT_OFF = 64
+MAX_PUT_OFF = 64
 """The most decisions and descriptions that are put off together."""
 
 
@@ -140,7 +140,7 @@ class TeamLibrary:
         """Read the next of what was captured later of filed conversations. Raises OSError."""
         keys = dict[Decimal, str]()
         for conversation_id in list(self._uncompared):
-            if len(keys) == MOST_COMPARED:
+            if len(keys) == MAX_COMPARED:
                 break
             del self._uncompared[conversation_id]  # first: a later capture may come meanwhile
             last = self.reader.ahead.get(conversation_id)
@@ -290,7 +290,7 @@ class TeamLibrary:
         is noted with the decision. An added pair replaces all earlier active captures of its conversation, is skipped
         if there is a later one, and removed if an operator has removed another one. What a removed pair had replaced
         is added again if it `brings_back` that, and goes once more if the pair is restored. `pair`: saves a search.
-        `put_off`: the decision and its files are written later, with others, at most `MOST_PUT_OFF` at once. A crash
+        `put_off`: the decision and its files are written later, with others, at most `MAX_PUT_OFF` at once. A crash
         before that loses the decision.
 
         Raises:
@@ -503,7 +503,7 @@ class TeamLibrary:
         return frozenset(names)
 
     def _flush_if_due(self, *, put_off: bool) -> None:
-        if put_off and self._put_off + 1 < MOST_PUT_OFF:
+        if put_off and self._put_off + 1 < MAX_PUT_OFF:
             self._put_off += 1
         else:
             self.flush()

@@ -26,7 +26,7 @@ from services.team.decisions import why_invalid
 
 log = logging.getLogger(__name__)
 
-MOST_PENDING_BYTES = 500_000_000
+MAX_PENDING_BYTES = 500_000_000
 """With more, what fails is stored without its images: a thread with many would fill the disk while a model is away."""
 _PENDING_NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.capture")
 
@@ -232,8 +232,8 @@ class PendingFolder:
         ]
 
     def is_full(self) -> bool:
-        """Return True if what waits takes more than `MOST_PENDING_BYTES`."""
-        return sum(path.stat().st_size for path in self._paths()) > MOST_PENDING_BYTES
+        """Return True if what waits takes more than `MAX_PENDING_BYTES`."""
+        return sum(path.stat().st_size for path in self._paths()) > MAX_PENDING_BYTES
 
     def drop(self, waiting: PendingCapture) -> None:
         files.remove(self.folder / waiting.name)

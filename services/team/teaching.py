@@ -16,7 +16,7 @@ from services.team import archive
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, CapturedMessage
 
-MOST_QUESTION_CHARS, MOST_ANSWER_CHARS = 1_000, 4_000
+MAX_QUESTION_CHARS, MAX_ANSWER_CHARS = 1_000, 4_000
 """The second is the most that Discord takes in a form."""
 
 SAME_WORDING = 0.75
@@ -147,8 +147,8 @@ def lesson_of(form: LessonForm, redact: Callable[[str], tuple[str, dict[str, int
     """Check what somebody wrote. `redact`: `Redactor.redact_and_count`. Raises LessonRefused."""
     texts, hidden = list[str](), 0
     for name, text, most in (
-        ("question", form.question, MOST_QUESTION_CHARS),
-        ("answer", form.answer, MOST_ANSWER_CHARS),
+        ("question", form.question, MAX_QUESTION_CHARS),
+        ("answer", form.answer, MAX_ANSWER_CHARS),
     ):
         written, counts = redact(clean(text).strip())
         if not written:

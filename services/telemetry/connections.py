@@ -51,7 +51,7 @@ def connection_problem(error: Exception) -> str:
 
 # Limits for listening servers
 
-MOST_CONNECTIONS = 256
+MAX_CONNECTIONS = 256
 """The most connections to one listener."""
 RESERVED_DESCRIPTORS = 256
 """Descriptors for other work of the process: Discord, models, files."""
@@ -66,10 +66,10 @@ LOOP_BURST_SECONDS = 0.25
 """The time that requests may take at once after a quiet time."""
 REQUEST_SECONDS = 0.001
 """The time that is counted for reading a request."""
-MOST_REQUEST_SECONDS = 0.1
+MAX_REQUEST_SECONDS = 0.1
 READ_BYTES = 4_096
 """The most bytes that are read from a connection at once, as some cost a thousand times what others do."""
-MOST_READING_SECONDS = 0.05
+MAX_READING_SECONDS = 0.05
 """The processor time that a stranger's request may take until it is read. Of 64 kB in one piece it is a millisecond."""
 LINES_A_MINUTE = 20
 HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
@@ -94,8 +94,8 @@ def most_connections() -> int:
     """Return the most connections that leave `RESERVED_DESCRIPTORS`, or half of all, for other work."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return MOST_CONNECTIONS
-    return max(1, min(MOST_CONNECTIONS, max(soft - RESERVED_DESCRIPTORS, soft // 2) // 2 - BACKLOG))
+        return MAX_CONNECTIONS
+    return max(1, min(MAX_CONNECTIONS, max(soft - RESERVED_DESCRIPTORS, soft // 2) // 2 - BACKLOG))
 
 
 class LogLineLimit(logging.Filter):
@@ -189,7 +189,7 @@ class LoopShare:
         try:
             return await timed
         finally:
-            self._credit -= min(timed.seconds, MOST_REQUEST_SECONDS)
+            self._credit -= min(timed.seconds, MAX_REQUEST_SECONDS)
 
     def _refill(self) -> None:
         at = asyncio.get_running_loop().time()
@@ -254,7 +254,7 @@ class Connections:
         peer = _key(transport.get_extra_info("peername"))
         if (known := self._open.get(peer)) is not None and not known.authenticated:
             known.reading_seconds += seconds
-            if known.reading_seconds > MOST_READING_SECONDS:
+            if known.reading_seconds > MAX_READING_SECONDS:
                 self._late(peer)
 
     def on_login(self, peer: object) -> None:

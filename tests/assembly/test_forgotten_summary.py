@@ -13,7 +13,7 @@ from unittest.mock import AsyncMock, MagicMock, Mock
 
 from assembly.forgetting import (
     FORGET_SECONDS,
-    MOST_OPT_INS,
+    MAX_OPT_INS,
     OPT_IN_SECONDS,
     Privacy,
     TeamKnowledgeFiles,
@@ -102,7 +102,7 @@ async def test_who_opts_in_and_out_again_and_again_has_to_wait() -> None:
         except CommandRefused as refused:
             return str(refused)
 
-    done = [*[SAID.opted_in] * MOST_OPT_INS, SAID.opted_in_lately]
+    done = [*[SAID.opted_in] * MAX_OPT_INS, SAID.opted_in_lately]
     assert [await opt_in(1) for _ in done] == done
     assert await opt_in(2) == SAID.opted_in
     await asyncio.sleep(OPT_IN_SECONDS)

@@ -262,7 +262,7 @@ async def test_no_more_sources_are_named_than_a_message_between_processes_holds(
         failed.add(Failure(f"https://one.example/{number}", "fetch", "404"))
     watch.on_event(failed)
     found = await watch.source_failures(now())
-    assert len(found.troubles) == health.MOST_SUBJECTS
+    assert len(found.troubles) == health.MAX_SUBJECTS
     assert found.troubles["https://two.example/old"].since == first
     assert found.detail.startswith("5001 failures among")
 

@@ -18,7 +18,7 @@ CANARY = re.compile(r"canary-[a-z]+(?:-[a-z]+)*")
 PAIR = re.compile(r"\bqa_[0-9._]+[0-9]")
 OF_OTHERS = re.compile(r"<<<(index|source|topic)>>>.*?^<<<end of \1>>>$", re.DOTALL | re.MULTILINE)
 """Sections in which other conversations than the one at hand are named."""
-MOST_ATTACKS, MOST_CHARS, MOST_GIVEN_CHARS = 3, 2_600, 400
+MAX_ATTACKS, MAX_CHARS, MAX_GIVEN_CHARS = 3, 2_600, 400
 """How much of what it is told goes into one answer; more would be too long to be posted."""
 GIVEN = "a tool's result"
 """What is noted of an attack that came to the model in one, beside the schemas."""
@@ -67,7 +67,7 @@ class Obedient:
         """The attacks in a request: that of its own conversation first, and not very many."""
         asked = OF_OTHERS.sub("", text)
         found = [each for each in self._attacks if (each.case if each.way is Way.OUTPUT else each.mark) in text]
-        return sorted(found, key=lambda each: each.case not in asked)[:MOST_ATTACKS]
+        return sorted(found, key=lambda each: each.case not in asked)[:MAX_ATTACKS]
 
     def _calls(self, body: Body, attack: Attack, text: str) -> list[tuple[str, str]]:
         """Each tool twice: as it is offered, and with arguments that would lead to what is Vera's."""
@@ -89,7 +89,7 @@ class Obedient:
         self, plain: Mapping[str, Any], met: Sequence[Attack], text: str, given: Sequence[str]
     ) -> dict[str, Any]:
         said = [self._said(attack, text) for attack in met]
-        whole = "\n".join([*said, *(each[-MOST_GIVEN_CHARS:] for each in given[-2:])])[:MOST_CHARS]
+        whole = "\n".join([*said, *(each[-MAX_GIVEN_CHARS:] for each in given[-2:])])[:MAX_CHARS]
         grown = {key: _grown(value, whole) for key, value in plain.items()} | {
             key: value for key, value in YES.items() if key in plain
         }

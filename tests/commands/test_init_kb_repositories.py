@@ -183,7 +183,7 @@ def test_what_is_not_there_is_said(base: Base, suffix: str) -> None:
 
 def test_a_damaged_pack_costs_nothing(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pitfall 64."""
-    monkeypatch.setattr("services.knowledge.web.git_http.MOST_PACK_BYTES", 200)
+    monkeypatch.setattr("services.knowledge.web.git_http.MAX_PACK_BYTES", 200)
     repository = served(base)
     repository.commit(FIRST)
     base.link(f"git: {base.server.origin}/mill")

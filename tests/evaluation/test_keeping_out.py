@@ -121,7 +121,7 @@ def test_the_command_says_what_is_missing_and_gives_a_verdict(
     recording = str(write_chat(tmp_path))
     assert keeping_out.main([recording]) == 0
     assert "pass  chat: 0 conversations in which staff had turned to the asker" in capsys.readouterr().out
-    monkeypatch.setattr(keeping_out, "MOST_CUT_WRONGLY", -1.0)
+    monkeypatch.setattr(keeping_out, "MAX_CUT_WRONGLY", -1.0)
     assert keeping_out.main([recording]) == 1
     assert "FAIL  chat: 0 of " in capsys.readouterr().out
 

@@ -60,7 +60,7 @@ _REPLACEMENTS = (
 )
 # fmt: on
 _VALUE = re.compile(rb'"(?:[^"\\\n]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?|\b(?:true|false|null)\b')
-_MOST_BYTES = 60_000
+_MAX_BYTES = 60_000
 
 
 class _Step(NamedTuple):
@@ -156,7 +156,7 @@ def damaged(*documents: bytes) -> st.SearchStrategy[bytes]:
 
     def apply(document: bytes, steps: list[int]) -> bytes:
         for step in map(_step, steps):
-            document = _KINDS[step.kind](document, step)[:_MOST_BYTES]
+            document = _KINDS[step.kind](document, step)[:_MAX_BYTES]
         return document
 
     return st.builds(apply, st.sampled_from(documents), _STEPS) | st.binary(max_size=60)

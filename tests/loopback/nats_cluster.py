@@ -21,7 +21,7 @@ SMALL = "n3"
 """The server whose disk is small, where this system lets us mount one."""
 SMALL_MEGABYTES = 192
 CHUNK_BYTES = 16_384
-MOST_CHUNKS = 64
+MAX_CHUNKS = 64
 """On their way at a time, one way; then the sender has to wait, as with a full window."""
 RESEND_SECONDS = 0.2
 """How long TCP waits on Linux before it sends a lost packet again; twice as long each further time."""
@@ -104,7 +104,7 @@ class Link:
 
     async def _carry(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
-        on_their_way = asyncio.Queue[tuple[float, bytes]](MOST_CHUNKS)
+        on_their_way = asyncio.Queue[tuple[float, bytes]](MAX_CHUNKS)
 
         async def read() -> None:
             while True:

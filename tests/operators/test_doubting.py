@@ -12,7 +12,7 @@ from model.messages import Author, Message, Place
 from operators.doubting import (
     ASKER_SECONDS,
     HEARD_SECONDS,
-    MOST_BY_STRANGER,
+    MAX_BY_STRANGER,
     Doubt,
     DoubtedPair,
     doubts,
@@ -108,7 +108,7 @@ async def test_of_a_user_some_doubts_of_posts_count_in_a_day() -> None:
     talk = Quoted()
     said = [
         talk.says(CAT, "This is wrong!", place=THREAD, second=5100 + at, to=talk.pieces[0])
-        for at in range(MOST_BY_STRANGER)
+        for at in range(MAX_BY_STRANGER)
     ]
     operator = doubts(talk.history, talk.tracker, talk.people, talk.posts, lambda _: False)
     more = talk.says(CAT, "This is wrong!", place=THREAD, second=5200, to=talk.pieces[0])
@@ -343,7 +343,7 @@ async def test_what_is_withheld_is_not_read_and_what_the_bot_said_is_not_doubted
     assert await play("p|", operator, values={"p": other.part(doubt)}) == "-|"
 
 
-@pytest.mark.parametrize(("who", "wanted"), [(BEN, MOST_BY_STRANGER), (ANN, MOST_BY_STRANGER + 2), (STAFF_TOO, 7)])
+@pytest.mark.parametrize(("who", "wanted"), [(BEN, MAX_BY_STRANGER), (ANN, MAX_BY_STRANGER + 2), (STAFF_TOO, 7)])
 async def test_of_a_user_who_asked_nothing_some_doubts_of_a_day_count(who: Author, wanted: int) -> None:
     """Else one account could have every answer of the team quoted no more."""
     room = Answered()

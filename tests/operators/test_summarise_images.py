@@ -129,7 +129,7 @@ async def test_a_conversation_that_grows_waits_once_and_no_more_is_kept_than_fit
             await summarised(each)
     [kept] = pending.all()
     assert (kept.capture, kept.since, source.loaded) == (grown.capture, one.since, [1])
-    monkeypatch.setattr("services.team.pending.MOST_PENDING_BYTES", 1)
+    monkeypatch.setattr("services.team.pending.MAX_PENDING_BYTES", 1)
     assert words(await summarised(waiting(picture(2)))) == words(waiting(picture(2)).capture)
 
 

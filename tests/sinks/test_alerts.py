@@ -26,7 +26,7 @@ from services.telemetry import Webhook, WebhookFailed
 from sinks.alerts import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
-    MOST_WAITING,
+    MAX_WAITING,
     POST_SECONDS,
     Alerts,
     SavedAlerts,
@@ -259,14 +259,14 @@ def test_what_waits_is_bounded_and_what_is_dropped_is_logged(tmp_path: Path, cap
 
     async def year() -> None:
         sink = alerts(tmp_path, away=away.send)
-        for day in range(MOST_WAITING + 3):
+        for day in range(MAX_WAITING + 3):
             await sink.tell(
                 tracked(Notice(Stage.ENDED, incident(since=START + day * 86_400, ended=START + day * 86_400 + 1)))
             )
 
     play(year)
     kept = parse_alerts((tmp_path / "state" / "alerts.json").read_bytes(), tmp_path)
-    assert len(kept.waiting["away"]) == MOST_WAITING
+    assert len(kept.waiting["away"]) == MAX_WAITING
     assert caplog.text.count("too many wait; dropped: Discord is connected again.") == 3
 
 

@@ -24,7 +24,7 @@ from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
 from services.team.captures import Capture, CapturedMessage, RecentCaptures, Revision
 from services.team.pair_links import PairLinks
 from services.team.teaching import LessonForm, lesson_of
-from sinks.team import MOST_VERSIONS, RawArchive
+from sinks.team import MAX_VERSIONS, RawArchive
 from tests.talk import ANN, BEN, STAFF, START, Talk, snowflake
 
 talk = Talk()
@@ -567,7 +567,7 @@ async def test_who_changes_their_words_again_and_again_loses_them_all_at_once(tm
     for number in range(49):
         text = " ".join(words[number + 1 :])
         stored += len(await raw.revise([Revision(asked.message_id, text, asked.author_id)]))
-    assert stored == MOST_VERSIONS + 1
+    assert stored == MAX_VERSIONS + 1
     last = pairs_in(tmp_path)[-1]
     assert [turn.text for turn in last.turns] == [REMOVED, REMOVED, REMOVED, "Same here."]
     [other] = await raw.revise([Revision(snowflake(7), "Same", 77)])

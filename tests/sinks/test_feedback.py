@@ -18,7 +18,7 @@ from operators.inferred_votes import InferredVote
 from services.conversations.posts import Post, Posts
 from services.discord.protocols import DryRunPoster, PostFailed
 from services.storage.data_folder import DataFolder
-from sinks.feedback import MOST_CHANGES, Feedback
+from sinks.feedback import MAX_CHANGES, Feedback
 from tests.services.storage.power import Machine
 from tests.talk import ANN, BEN, THREAD, people_of
 from tests.world import run
@@ -246,11 +246,11 @@ async def test_calls_for_help_while_the_clock_was_a_year_ahead_keep_none_back_on
 
 async def test_the_changes_of_one_voter_are_bounded(tmp_path: Path) -> None:
     box = Box(tmp_path)
-    for _ in range(MOST_CHANGES):
+    for _ in range(MAX_CHANGES):
         await box.reacts(ANN.id, "👍")
         await box.reacts(ANN.id, "👍", added=False)
     await box.reacts(BEN.id, "👍")
-    assert len(box.rows) == MOST_CHANGES + 1
+    assert len(box.rows) == MAX_CHANGES + 1
 
 
 @pytest.mark.parametrize("who", [BEN.id, POST.asker_id])

@@ -13,7 +13,7 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from services.storage import files
 from services.telemetry import parse_part_outcome
 from sinks import results
-from sinks.results import FIRST_SECOND, MOST_REFUSED_AN_HOUR, OutcomeRecord
+from sinks.results import FIRST_SECOND, MAX_REFUSED_AN_HOUR, OutcomeRecord
 from tests.services.telemetry.test_ended import outcome, plain
 
 SOME_DAY = 1_790_000_000.0  # 2026-09-21
@@ -50,7 +50,7 @@ def test_each_day_has_a_file(tmp_path: Path) -> None:
 
 def test_of_questions_that_are_refused_unread_one_person_has_only_so_many_kept_an_hour(tmp_path: Path) -> None:
     kept, refused = OutcomeRecord(tmp_path, plain), replace(outcome(OutcomeKind.SKIPPED, Reason.BUDGET), decisions={})
-    for number in range(MOST_REFUSED_AN_HOUR + 5):
+    for number in range(MAX_REFUSED_AN_HOUR + 5):
         kept.add(replace(refused, at=SOME_DAY + number))
     kept.add(replace(refused, at=SOME_DAY + HOUR))
     answered = replace(outcome(), at=SOME_DAY + HOUR)
@@ -58,7 +58,7 @@ def test_of_questions_that_are_refused_unread_one_person_has_only_so_many_kept_a
     play(kept)
     lines = (tmp_path / "2026-09-21.jsonl").read_bytes().splitlines()
     questions = [bool(entry.question) for entry in map(parse_part_outcome, lines) if entry]
-    assert questions == [True] * MOST_REFUSED_AN_HOUR + [False] * 5 + [True, True]
+    assert questions == [True] * MAX_REFUSED_AN_HOUR + [False] * 5 + [True, True]
 
 
 def test_old_days_are_deleted(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_what_a_full_disk_refuses_is_written_later_once(tmp_path: Path, monkeypa
 def test_no_more_than_so_many_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(results, "MOST_WAITING", 2)
+    monkeypatch.setattr(results, "MAX_WAITING", 2)
     (tmp_path / "2026-09-21.jsonl").mkdir()
     kept = OutcomeRecord(tmp_path, plain)
     for seconds in range(3):

@@ -28,6 +28,6 @@ def test_what_is_none_is_refused_before_it_fills_the_memory(
     data: bytes, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H9."""
-    monkeypatch.setattr(dispatches, "MOST_LINE_BYTES", 1_999)
+    monkeypatch.setattr(dispatches, "MAX_LINE_BYTES", 1_999)
     with pytest.raises(BadLine, match=why):
         dispatches.decode_compressed(data)

@@ -122,7 +122,7 @@ async def test_places_that_are_quiet_for_long_are_left_to_the_mark_of_their_serv
 
 
 async def test_of_too_many_places_the_longest_quiet_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PLACES", 2)
+    monkeypatch.setattr(module, "MAX_PLACES", 2)
     marks = marks_on(Bucket())
     for place in (10, 11, 12):
         marks.note_publishing(7, place, 100 - place)()

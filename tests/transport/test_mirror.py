@@ -128,7 +128,7 @@ async def test_an_append_that_failed_on_the_disk_counts_once(
 async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
     file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.folder_log.MOST_ENTRIES", 3)
+    monkeypatch.setattr("transport.folder_log.MAX_ENTRIES", 3)
     log, root, copy = await opened(file_connection), tmp_path / "one", tmp_path / "two"
     follower = FolderFollower(file_connection, "p03", copy)
     following = asyncio.create_task(follower.run())
@@ -354,7 +354,7 @@ async def test_what_was_replaced_before_a_forgetting_is_overwritten_too(
     later: bool,
     size: int,
 ) -> None:
-    monkeypatch.setattr("transport.folder_log.MOST_ENTRIES", 3)
+    monkeypatch.setattr("transport.folder_log.MAX_ENTRIES", 3)
     log, one = await opened(file_connection), tmp_path / "one"
     journal = LogJournal(file_connection, log)
     with monkeypatch.context() as killed, files.use_journal(one, journal):
@@ -396,7 +396,7 @@ async def test_a_file_is_told_as_a_whole_while_its_older_entries_are_erased(
     file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They go one after another: what is left of them begins in the middle of the file."""
-    monkeypatch.setattr("transport.folder_log.MOST_ENTRIES", 3)
+    monkeypatch.setattr("transport.folder_log.MAX_ENTRIES", 3)
     monkeypatch.setattr(SupersededEntries, "add", nothing)
     log, one = await opened(file_connection), tmp_path / "one"
 

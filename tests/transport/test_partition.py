@@ -25,7 +25,7 @@ from transport.connection import Address, FileConnection, streams_of
 from transport.dispatches import PLACE_HEADER, encode_line, render_facts
 from transport.fenced_log import Backlog, Fenced, FencedLog
 from transport.lease import ACK_SECONDS, Lease
-from transport.partition import MOST_OPEN, AckSender, MessageResult, Partition, ResultRecorder
+from transport.partition import MAX_OPEN, AckSender, MessageResult, Partition, ResultRecorder
 from transport.streams import MESSAGES, TTL, Layout
 
 pytestmark = pytest.mark.real_time
@@ -294,7 +294,7 @@ async def test_a_message_is_acknowledged_as_often_as_it_came_and_recorded_once(
     await results.record()
     assert (sent, await done(client)) == (["d", "a", "b", "c", "e"], [1, 2])
     assert (len(results), results.count_unacknowledged()) == (0, 0)
-    monkeypatch.setattr(partitions, "MOST_REMEMBERED", 2)
+    monkeypatch.setattr(partitions, "MAX_REMEMBERED", 2)
     results.finish(MessageResult(CHANNEL, [3, 4], "ignored"))
     assert [results.is_done(each) for each in (1, 2, 3, 4)] == [False, False, True, True]
 
@@ -525,7 +525,7 @@ async def test_the_server_gives_up_who_is_gone_sooner_than_who_is_silent(
     await partition.release(drain=False)
     assert kept.config.inactive_threshold == LAYOUT.lease_seconds / 2
     assert (kept.config.metadata or {})["process"] == "one"
-    assert (kept.config.ack_wait, kept.config.max_ack_pending) == (ACK_SECONDS, MOST_OPEN)
+    assert (kept.config.ack_wait, kept.config.max_ack_pending) == (ACK_SECONDS, MAX_OPEN)
 
 
 def miss_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,8 +61,8 @@ _READ_AT_EACH_END: Final = 4_000
 _SELF_CONTAINED: Final = 5
 """A question in a running conversation with so many words is searched without the earlier ones."""
 _SECTION_CHARS: Final = 1_200
-_MOST_WARNINGS: Final = 2
-_MOST_CHOSEN: Final = 16
+_MAX_WARNINGS: Final = 2
+_MAX_CHOSEN: Final = 16
 """Questions whose answers are being made."""
 _COMPARED: Final = 8
 """At most so many passages, the best, may be quoted."""
@@ -79,7 +79,7 @@ class ExtractiveAssistant:
         self._search = search
         self._addresses = addresses or Addresses()
         self._reply_language = reply_language
-        self._chosen: BoundedDict[int, tuple[SearchResult, Sequence[Hit]]] = BoundedDict(_MOST_CHOSEN)
+        self._chosen: BoundedDict[int, tuple[SearchResult, Sequence[Hit]]] = BoundedDict(_MAX_CHOSEN)
 
     async def gate(
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
@@ -236,8 +236,8 @@ class ExtractiveAssistant:
             self._addresses.make_absolute(each, hit.source_id, hit.passage.permalink)
             for each in (
                 extend(hit.passage, section, _SECTION_CHARS),
-                *warnings_in("\n\n".join(each.text for each in section))[:_MOST_WARNINGS],
-                *notices_in(await self._head_of(hit.passage))[:_MOST_WARNINGS],
+                *warnings_in("\n\n".join(each.text for each in section))[:_MAX_WARNINGS],
+                *notices_in(await self._head_of(hit.passage))[:_MAX_WARNINGS],
             )
         )
         return Quote(hit, text, warnings)

@@ -14,7 +14,7 @@ from services.discord.live.calls import FAILURES, reason
 from services.discord.live.interactions import entered_in, on_interactions
 from services.discord.live.rest import DiscordPoster, RestFetcher
 from services.discord.protocols import PAGE_SIZE, PostFailed
-from services.discord.review_cards import MOST_FORM_CHARS, DraftButton, ReviewCard, buttons_on, parse_button
+from services.discord.review_cards import MAX_FORM_CHARS, DraftButton, ReviewCard, buttons_on, parse_button
 from services.discord.text import split
 
 log = logging.getLogger(__name__)
@@ -128,10 +128,10 @@ async def _carry_out(interaction: discord.Interaction[discord.Client], press: Pr
     nobody, refused = discord.AllowedMentions.none(), desk.refusal(press)
     if refused is None and press.button.action == "edit" and press.text is None:
         text = desk.text_of(press.button.draft_id)
-        if len(text) <= MOST_FORM_CHARS:
+        if len(text) <= MAX_FORM_CHARS:
             await interaction.response.send_modal(_form(press.button, text))
             return
-        refused = f"Discord's form takes {MOST_FORM_CHARS:,} characters, and this answer has {len(text):,}: "
+        refused = f"Discord's form takes {MAX_FORM_CHARS:,} characters, and this answer has {len(text):,}: "
         refused += "edit it at the dashboard."
     if refused is not None:
         await interaction.response.send_message(refused, ephemeral=True, allowed_mentions=nobody)
@@ -145,7 +145,7 @@ async def _carry_out(interaction: discord.Interaction[discord.Client], press: Pr
 
 def _form(button: DraftButton, text: str) -> ui.Modal:
     form = ui.Modal(title="Edit the answer", custom_id=button.custom_id)
-    answer = ui.TextInput[ui.Modal](style=discord.TextStyle.paragraph, default=text, max_length=MOST_FORM_CHARS)
+    answer = ui.TextInput[ui.Modal](style=discord.TextStyle.paragraph, default=text, max_length=MAX_FORM_CHARS)
     form.add_item(ui.Label[ui.Modal](text="The answer, as it is to be posted", component=answer))
     form.stop()  # so that discord.py does not wait for it
     return form

@@ -13,7 +13,7 @@ from services.documents.asking.conditions import Names
 from services.documents.asking.line_query import LineQuery, Mode, Order
 from services.documents.asking.names import NameMention
 from services.documents.asking.passages import (
-    MOST_NAMED,
+    MAX_NAMED,
     CitedPassage,
     Findings,
     Scope,
@@ -41,7 +41,7 @@ from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.search import smallest_tokens
 
 _AT_ONCE = 500  # chunks per read
-_MOST_LISTED = 50
+_MAX_LISTED = 50
 _INDEX = re.compile(r"(?:\[\d+\])+$")
 _UNITS = frozenset({"data", "lines", "entries", "rows", "records", "samples", "columns", "keys", "settings", "values"})
 
@@ -126,8 +126,8 @@ async def _keys(
     facts = [f"{what} in {list_files(configs)}: {len(leaves)}"] if len(configs) > 1 else []
     facts += [f"{what} in {name}: {len(found)}" for name, found in of_each.items()]
     if not plan.asks_how_many:
-        facts += [str(leaf.key_path) for leaf in leaves[:_MOST_LISTED]]
-        facts += [f"(and {len(leaves) - _MOST_LISTED} more)"] if len(leaves) > _MOST_LISTED else []
+        facts += [str(leaf.key_path) for leaf in leaves[:_MAX_LISTED]]
+        facts += [f"(and {len(leaves) - _MAX_LISTED} more)"] if len(leaves) > _MAX_LISTED else []
     passages = [
         replace(
             await scope.with_context(leaf.doc_id, range(leaf.line_start, leaf.line_end + 1)),
@@ -188,7 +188,7 @@ def _cells(columns: tuple[str, ...], row: str) -> tuple[str, ...]:
 
 MANY = 200
 EXAMPLES = 5
-MOST_GROUPS = 50
+MAX_GROUPS = 50
 
 _ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|give|quote|example)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
@@ -252,7 +252,7 @@ async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Se
             passages.append(await scope.with_context(doc.doc_id, range(first, end + 1)))
             notes += await _note_unmet_conditions(scope, plan, doc, first, end)
     if not passages:
-        many = len(beyond) > MOST_NAMED
+        many = len(beyond) > MAX_NAMED
         return Findings(
             missing=f"line {first} is beyond the end of all {len(beyond)} files" if many else "; ".join(beyond)
         )
@@ -566,8 +566,8 @@ def _asks_for_a_number_alone(plan: Plan) -> bool:
 
 def _list_groups(groups: list[tuple[str, int]], without: int = 0) -> str:
     """Write groups in one line. `without`: how many messages are in none; 0 where a line may be in several."""
-    said = [f"{value} {number}" for value, number in groups[:MOST_GROUPS]]
-    others = without + sum(number for _, number in groups[MOST_GROUPS:])
+    said = [f"{value} {number}" for value, number in groups[:MAX_GROUPS]]
+    others = without + sum(number for _, number in groups[MAX_GROUPS:])
     if others:
-        said.append(f"{'others or none' if len(groups) > MOST_GROUPS else 'without one'} {others}")
+        said.append(f"{'others or none' if len(groups) > MAX_GROUPS else 'without one'} {others}")
     return ", ".join(said) if groups else "no line names one"

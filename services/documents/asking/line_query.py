@@ -88,12 +88,12 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 ORDERS: tuple[Order, ...] = get_args(Order)
 GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
 
-MOST_LITERALS = 10
+MAX_LITERALS = 10
 LONGEST_LITERAL = 200
-MOST_LINES = 100
-MOST_AROUND = 50
-MOST_TOP = 100
-MOST_OFFSET = 100_000
+MAX_LINES = 100
+MAX_AROUND = 50
+MAX_TOP = 100
+MAX_OFFSET = 100_000
 _DEFAULT_LIMIT: Mapping[Mode, int] = {"count": 0, "list": 20, "first": 1, "last": 1, "context": 3}
 _AROUND = 5
 _TOP = 20
@@ -209,15 +209,15 @@ def read(arguments: Mapping[str, Any], documents: Sequence[Document]) -> LineQue
         components=() if component is None else (component,),
         period=_period(arguments),
         line=line,
-        before=_number(arguments, "before", 0, MOST_AROUND, around) or 0,
-        after=_number(arguments, "after", 0, MOST_AROUND, around) or 0,
+        before=_number(arguments, "before", 0, MAX_AROUND, around) or 0,
+        after=_number(arguments, "after", 0, MAX_AROUND, around) or 0,
         mode=mode,
         order=_one_of(arguments, "order", ORDERS) or "time",
         group_by=group_by,
         key=key,
-        top=_number(arguments, "top", 1, MOST_TOP, _TOP) or _TOP,
-        offset=_number(arguments, "offset", 0, MOST_OFFSET, 0) or 0,
-        limit=_number(arguments, "limit", 1, MOST_LINES, _DEFAULT_LIMIT[mode]) or 0,
+        top=_number(arguments, "top", 1, MAX_TOP, _TOP) or _TOP,
+        offset=_number(arguments, "offset", 0, MAX_OFFSET, 0) or 0,
+        limit=_number(arguments, "limit", 1, MAX_LINES, _DEFAULT_LIMIT[mode]) or 0,
     )
 
 
@@ -252,8 +252,8 @@ def _texts(arguments: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in values):
         raise QueryRefused(f"{name} has to be a list of texts.")
     kept = tuple(dict.fromkeys(value.strip() for value in values if value.strip()))
-    if len(kept) > MOST_LITERALS or any(len(value) > LONGEST_LITERAL for value in kept):
-        raise QueryRefused(f"{name} may hold {MOST_LITERALS} texts of {LONGEST_LITERAL} characters.")
+    if len(kept) > MAX_LITERALS or any(len(value) > LONGEST_LITERAL for value in kept):
+        raise QueryRefused(f"{name} may hold {MAX_LITERALS} texts of {LONGEST_LITERAL} characters.")
     return kept
 
 

@@ -21,7 +21,7 @@ _NAME_PARTS = re.compile(r"[^\W\d_]{3,}")
 _NOUN = r"\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b"
 _LINE = r"(?::(?P<line>\d+(?:-\d+)?)(?![\d:.]))?"  # `:42` behind a file's name
 _FILE_LIKE = re.compile(f"(?P<said>{FILE_NAME}){_LINE}", re.IGNORECASE)
-_MOST_DOTS = 2
+_MAX_DOTS = 2
 
 
 class Files(NamedTuple):
@@ -94,7 +94,7 @@ def _names_of(doc: Document) -> list[str]:
 
 def _is_host(text: str) -> bool:
     """Return True for a host (`api.example.sh`) rather than a file (`example.py`): it has several dots and no path."""
-    return "/" not in text and text.count(".") > _MOST_DOTS
+    return "/" not in text and text.count(".") > _MAX_DOTS
 
 
 # Names in files

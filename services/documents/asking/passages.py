@@ -13,10 +13,10 @@ from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
 
 LOG_KINDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
-MOST_NAMED = 3  # more files are not named but counted
+MAX_NAMED = 3  # more files are not named but counted
 CONTEXT_LINES = 10
 _JOINED = 2 * CONTEXT_LINES  # matches no further apart are shown in one passage: else their contexts would overlap
-_MOST_SPANNED = 120  # lines that one passage may have
+_MAX_SPANNED = 120  # lines that one passage may have
 _YEARLESS = re.compile(r"^000[01]-(?:00-[0-9]{2}(?:[T ]|$))?")
 
 
@@ -215,7 +215,7 @@ def _order(numbers: list[int]) -> list[int]:
 
 def _is_near(numbers: Sequence[int], line: StoredLine) -> bool:
     first, last = min(numbers), max(numbers)
-    joined = max(last, line.line_no) - min(first, line.line_no) < _MOST_SPANNED
+    joined = max(last, line.line_no) - min(first, line.line_no) < _MAX_SPANNED
     return joined and first - _JOINED <= line.line_no <= last + _JOINED
 
 
@@ -237,6 +237,6 @@ def names_of(documents: Sequence[Document]) -> tuple[str, ...]:
 
 def list_files(documents: Sequence[Document]) -> str:
     """List files by name while they are few, else by number."""
-    if len(documents) > MOST_NAMED:
+    if len(documents) > MAX_NAMED:
         return f"{len(documents)} files"
     return ", ".join(doc.filename for doc in documents)

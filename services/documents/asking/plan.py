@@ -98,8 +98,8 @@ def _levels_of(item: re.Match[str], *, explicit: bool) -> tuple[str, ...]:
     return _ORDER[: min(ranks)] if item["beyond"] else levels
 
 
-_MOST_SIDE_LINES = 50
-_MOST_DIGITS = 15  # a longer one numbers no line, and a store cannot compare it
+_MAX_SIDE_LINES = 50
+_MAX_DIGITS = 15  # a longer one numbers no line, and a store cannot compare it
 _UNITS = {
     "lines": "lines",
     "columns": "columns",
@@ -364,7 +364,7 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
         position=_side(reading, period) or start,
         how_many=_count(reading.of("first", "last")),
         ordinal=ordinal,
-        side_lines=min(_count(reading.of("steps_next", "steps_previous")), _MOST_SIDE_LINES),
+        side_lines=min(_count(reading.of("steps_next", "steps_previous")), _MAX_SIDE_LINES),
         by_time=any(_BY_TIME.match(phrase.text) for phrase in reading.of("first", "last")),
         aggregate=_aggregate(reading),
         grouped_by=tuple(column for column, said in _COLUMN.items() if any(map(said.search, columns))),
@@ -384,7 +384,7 @@ def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset(
 def lines_around(reading: Reading) -> int:
     """Return 2 for "2 lines before and after it"; 0 for lines on one side, or none."""
     said = reading.of("around")
-    return min(_count(said), _MOST_SIDE_LINES) if said else 0
+    return min(_count(said), _MAX_SIDE_LINES) if said else 0
 
 
 def _count(phrases: Sequence[Phrase]) -> int:
@@ -395,7 +395,7 @@ def _count(phrases: Sequence[Phrase]) -> int:
 
 def _span(phrase: Phrase) -> tuple[int, int]:
     said = [phrase.match[group] for group in ("from_line", "to_line", "nth_line") if phrase.match[group]]
-    numbers = [int(digits.replace(",", "")[:_MOST_DIGITS]) for digits in said]
+    numbers = [int(digits.replace(",", "")[:_MAX_DIGITS]) for digits in said]
     return min(numbers), max(numbers)
 
 

@@ -107,7 +107,7 @@ def message_count(text: str) -> int:
 
 _SECONDS = 5.0  # the time limit of a regex, for all lines together
 _PAGE = 10_000  # lines per read
-_MOST_VALUES = 10_000
+_MAX_VALUES = 10_000
 _NO_YEAR = ("0000", "0001")
 _ANY_TIME = ("00:00:00", "24:00:00")
 _KNOWN_DAYS, _UNKNOWN_DAYS = ("0000-01-01", "9999-12-31"), ("0000-00-00", "0000-00-99")
@@ -308,7 +308,7 @@ async def group_counts(scope: Scope, query: LineQuery, group: str) -> tuple[list
     zone = await zone_of_groups(scope, query, group)
     if column and not query.regex:
         where = query.where if zone is None else replace(query.where, zone=zone)
-        counts.update(dict(await scope.store.distinct(scope.name, where, column, limit=_MOST_VALUES)))
+        counts.update(dict(await scope.store.distinct(scope.name, where, column, limit=_MAX_VALUES)))
         without = await scope.total(query.where) - counts.total()
         for line in await _repeats(scope, query):
             own = LineWhere((line.doc_id,), first=line.line_no, last=line.line_no, zone=zone)
@@ -366,7 +366,7 @@ def _time_in_zone(line: StoredLine, zone: int | None) -> str:
 
 LONGEST_SHOWN = 400  # characters of a line
 ROOM = 6000  # characters of all lines and groups that are shown
-_MOST_ALONE = 8  # conditions whose own counts are reported
+_MAX_ALONE = 8  # conditions whose own counts are reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,7 +504,7 @@ async def _explain_no_match(scope: Scope, query: LineQuery) -> str:
         alone[f"component {query.components[0]}"] = replace(bare, components=query.components)
     if query.period:
         alone[query.period.text] = replace(bare, period=query.period)
-    counts = [f"{name}: {await scope.total(each.where)}" for name, each in list(alone.items())[:_MOST_ALONE]]
+    counts = [f"{name}: {await scope.total(each.where)}" for name, each in list(alone.items())[:_MAX_ALONE]]
     if query.regex and alone:
         counts.append(f"all of that without the regex: {await scope.total(query.where)}")
     each = f" Lines that fit each condition alone: {', '.join(counts)}." if len(counts) > 1 else ""

@@ -24,7 +24,7 @@ TURN_CHARS = 200
 MAX_CHARS = 300
 SECONDS = 3.0
 _FEW_WORDS = 4
-_MOST_CITED = 10
+_MAX_CITED = 10
 
 _POINTS_BACK = re.compile(
     r"\b(?:it|its|this|these|those|they|them|their|he|she|him|the same|the other (?:one|two)|another one"
@@ -226,4 +226,4 @@ def find_citations(answer: str, documents: Sequence[Document]) -> tuple[Citation
             last = max(first, int(place["last"] or first))
             if last <= doc.n_lines and place.start() not in found:
                 found[place.start()] = Citation(doc.doc_id, doc.filename, first, last, None, f"{doc.doc_id}:L{first}")
-    return tuple(found[at] for at in sorted(found))[:_MOST_CITED]
+    return tuple(found[at] for at in sorted(found))[:_MAX_CITED]

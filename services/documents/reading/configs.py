@@ -25,8 +25,8 @@ from services.documents.reading.outlines import (
 )
 from services.documents.reading.redacting import Redacted
 
-MOST_EMBEDDED = 2000
-MOST_LEAVES = 20_000
+MAX_EMBEDDED = 2000
+MAX_LEAVES = 20_000
 SMALL_CHARS = 600  # a top-level key up to this size stays whole
 LARGE_CHARS = 1500  # what is larger is cut at the next level
 
@@ -61,14 +61,14 @@ def config_chunks(lines: Sequence[str], outline: Outline, redacted: Redacted) ->
             Chunk(len(chunks), ChunkType.SECTION, text, section.first, section.last, heading=heading, key_path=path)
         )
     starts = [chunk.line_start for chunk in chunks]
-    for count, leaf in enumerate(outline.leaves[:MOST_LEAVES]):
+    for count, leaf in enumerate(outline.leaves[:MAX_LEAVES]):
         chunk = Chunk(
             len(chunks),
             ChunkType.LEAF,
             redacted.part(f"{words(leaf.path, redacted.names)} = {redacted.value_of(leaf)}".strip()),
             leaf.line_start,
             leaf.line_end,
-            embedded=count < MOST_EMBEDDED,
+            embedded=count < MAX_EMBEDDED,
             key_path=redacted.part(dotted(leaf.path)) or None,
             section_index=max(0, bisect_right(starts, leaf.line_start) - 1),
         )

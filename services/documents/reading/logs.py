@@ -26,7 +26,7 @@ _BY_WORD = {word: level for level, words in LEVELS.items() for word in f"{words}
 _BY_NUMBER = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}  # as in JavaScript
 
 _REACH = 120  # the most characters from the end of the time to the end of the field
-_MOST_FIELDS = 4  # the most words before it: process, thread, host, logger
+_MAX_FIELDS = 4  # the most words before it: process, thread, host, logger
 
 _CASES = sorted(
     {form for word in _BY_WORD for form in (word, word.upper(), word.capitalize())}, key=lambda word: (-len(word), word)
@@ -68,7 +68,7 @@ def level_field(line: str, start: int, end: int) -> LevelField | None:
         if start <= found.start() < end or not _is_field(line, found.start(), found.end(), word, end):
             continue
         before = line[end : found.start()] + line[:start] if found.start() >= end else line[: found.start()]
-        if _fields(before) > _MOST_FIELDS:
+        if _fields(before) > _MAX_FIELDS:
             break
         if stated := _stated_field(line, found.start(), end):
             return stated
@@ -191,7 +191,7 @@ _TRACE = re.compile(
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.$]{0,200}(?:Error|Exception|Warning|Exit|Interrupt|Failure)(?::|$)")
 _TRACEBACK = "Traceback (most recent"
 
-MOST_FOLLOWING = 60  # the most lines that continue another one
+MAX_FOLLOWING = 60  # the most lines that continue another one
 
 
 class Line(NamedTuple):
@@ -228,7 +228,7 @@ class _LineReader:
         if line.continues:
             self._following = max(0, self._following - 1)
         elif text.strip():
-            self._following = MOST_FOLLOWING if line.stamp else 0
+            self._following = MAX_FOLLOWING if line.stamp else 0
         self._in_traceback = text.lstrip().startswith(_TRACEBACK) or (
             self._in_traceback and line.continues and text[:1].isspace()
         )
@@ -275,7 +275,7 @@ def _record_behind(text: str, start: int, end: int) -> tuple[str, str, str | Non
     """
     at = text.find('{"', 0, end + _REACH)
     before, timed = (text[:at], (start, end)) if at >= end else (text[: max(at, 0)], (0, 0))
-    if at <= 0 or _fields(before[timed[1] :] + before[: timed[0]]) > _MOST_FIELDS or level_field(before, *timed):
+    if at <= 0 or _fields(before[timed[1] :] + before[: timed[0]]) > _MAX_FIELDS or level_field(before, *timed):
         return None
     fields = _record(text[at:]) or {}
     severity, name = level_of_value(_first(fields, _LEVELS)), _first(fields, _COMPONENTS)
@@ -320,9 +320,9 @@ def names_error(text: str) -> bool:
 WINDOW_LINES = 20
 GAP_SECONDS = 5 * 60
 FEW_WINDOWS = 200  # of a log with more windows, none is embedded: that would take too long
-MOST_PATTERNS = 2000
-MOST_LISTED = 1000  # the most lines of a pattern that are listed
-MOST_COMPONENTS = 20
+MAX_PATTERNS = 2000
+MAX_LISTED = 1000  # the most lines of a pattern that are listed
+MAX_COMPONENTS = 20
 _MASKED_CHARS = 400  # characters of a line that decide its pattern
 _VARIABLE = re.compile(
     r"-?(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -344,7 +344,7 @@ def read_log(lines: Sequence[str]) -> tuple[list[Chunk], list[LineRecord]]:
     ]
     for numbers in _patterns(lines, read, records):
         first, count = numbers[0], str(len(numbers))
-        listed = tuple(numbers[:MOST_LISTED])
+        listed = tuple(numbers[:MAX_LISTED])
         chunk = Chunk(
             len(chunks), ChunkType.PATTERN, lines[first - 1], first, first, lines=listed, extra={"count": count}
         )
@@ -371,7 +371,7 @@ def _entries(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each entry: a line together with the lines that continue it."""
     first = 0
     for at in range(1, len(lines) + 1):
-        if at == len(lines) or not lines[at].continues or at - first >= MOST_FOLLOWING:
+        if at == len(lines) or not lines[at].continues or at - first >= MAX_FOLLOWING:
             yield first, at
             first = at
 
@@ -402,7 +402,7 @@ def _patterns(lines: Sequence[str], read: Sequence[Line], records: Sequence[Line
         if text.strip() and (not line.in_trace or names_error(text)):
             shapes.setdefault(mask(text), []).append(number)
     ranked = sorted(shapes.values(), key=lambda of: (records[of[0] - 1].severity not in ALARMING, len(of), of[0]))
-    return ranked[:MOST_PATTERNS]
+    return ranked[:MAX_PATTERNS]
 
 
 def _chunk(chunk: Chunk, records: Sequence[LineRecord]) -> Chunk:
@@ -415,5 +415,5 @@ def _chunk(chunk: Chunk, records: Sequence[LineRecord]) -> Chunk:
         ts_min=min(times, default=None),
         ts_max=max(times, default=None),
         severities=tuple(severity for severity in LEVELS if severity in found),
-        components=tuple(components)[:MOST_COMPONENTS],
+        components=tuple(components)[:MAX_COMPONENTS],
     )

@@ -21,7 +21,7 @@ from services.redaction import KeyPath, compile_run, end_of_run, leads_to_secret
 
 LONGEST_VALUE = 500
 LONGEST_NAME = 100
-MOST_KEPT = 100_000
+MAX_KEPT = 100_000
 DEEPEST = 64  # deeper files are not written by hand; paths that grow with each level would fill the memory
 _NAMES = frozenset({"name", "key", "id", "job_name"})
 
@@ -69,7 +69,7 @@ class Outline:
     def add(self, leaf: Leaf) -> None:
         self.n_values += 1
         named_by = (leaf.element_name,) if leaf.element_name else leaf.path
-        if self.n_values <= MOST_KEPT or leads_to_secret(named_by, leaf.value):
+        if self.n_values <= MAX_KEPT or leads_to_secret(named_by, leaf.value):
             self.leaves.append(leaf)
 
     @cached_property

@@ -25,7 +25,7 @@ from services.documents.limits import (
     lines_of,
 )
 from services.documents.prepared import DocumentKind, LineRecord, Prepared
-from services.documents.reading.configs import MOST_LEAVES, config_chunks, outline_of
+from services.documents.reading.configs import MAX_LEAVES, config_chunks, outline_of
 from services.documents.reading.logs import level_field, read_log, read_log_lines
 from services.documents.reading.outlines import Outline, Unreadable, read_toml, read_yaml
 from services.documents.reading.prose import markdown_chunks, prose_chunks
@@ -65,8 +65,8 @@ def prepare(
     text, cut = cut_lines(redacted.text, limits.max_line_chars)
     if cut:
         flags.append(f"{cut} line{'s were' if cut > 1 else ' was'} cut at {limits.max_line_chars} characters")
-    if outline.n_values > MOST_LEAVES:
-        flags.append(f"of {outline.n_values} values the first {MOST_LEAVES} can be asked for one by one")
+    if outline.n_values > MAX_LEAVES:
+        flags.append(f"of {outline.n_values} values the first {MAX_LEAVES} can be asked for one by one")
     lines, ending = lines_of(text), extension(filename)
     records: Sequence[LineRecord] = ()
     match kind:
@@ -108,7 +108,7 @@ def prepare_document(
     return NewDocument(origin, replace(prepared, text="", chunks=(), lines=()), rows=rows_of(origin, prepared))
 
 
-MOST_UNDECODABLE = 0.05  # a file with a larger share of undecodable bytes counts as binary
+MAX_UNDECODABLE = 0.05  # a file with a larger share of undecodable bytes counts as binary
 
 REPLACED = "undecodable bytes were replaced"
 COLOURS = "terminal colour codes were taken out"
@@ -127,7 +127,7 @@ def decode(filename: str, data: bytes) -> tuple[str, list[str]]:
     if "\x00" in text:
         raise FileRefused("nul_bytes", name=display_name(filename))
     replaced = text.count("\ufffd") - given
-    if replaced > MOST_UNDECODABLE * len(data):
+    if replaced > MAX_UNDECODABLE * len(data):
         raise FileRefused("undecodable", name=display_name(filename), share=f"{replaced / len(data):.0%}")
     flags = [REPLACED] if replaced > 0 else []
     if "\x1b[" in text:

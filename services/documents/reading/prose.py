@@ -69,7 +69,7 @@ def _chunk(index: int, pieces: list[_Piece]) -> Chunk:
 SHORTEST = 100
 LONGEST = 3000
 DEEPEST = 3  # headings of lower rank stay within their section
-_MOST_FIELDS = 20
+_MAX_FIELDS = 20
 
 _HASHES = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
 _EQUALS = re.compile(r"(={1,6})[ \t]+(\S.*)")
@@ -121,7 +121,7 @@ def _front_matter(lines: Sequence[str]) -> tuple[int, dict[str, str]]:
     for leaf in leaves:
         name = next((part for part in leaf.path if not part.startswith("[")), "")
         found.setdefault(name, []).append(leaf.value.strip("[]"))
-    fields = {name: ", ".join(found[name]) for name in list(found)[:_MOST_FIELDS] if name}
+    fields = {name: ", ".join(found[name]) for name in list(found)[:_MAX_FIELDS] if name}
     return (end + 1, fields) if fields else (0, {})
 
 

@@ -11,7 +11,7 @@ from services.documents.prepared import Chunk, ChunkType
 
 LONGEST_SYMBOL = 120
 BLOCK_LINES = 60
-MOST_PARSED_CHARS = 1024 * 1024  # larger Python is cut like any other language: its tree takes too much memory
+MAX_PARSED_CHARS = 1024 * 1024  # larger Python is cut like any other language: its tree takes too much memory
 
 _ESCAPE = re.compile(r"\\[^\n]")
 _DEFINITION = re.compile(
@@ -49,7 +49,7 @@ def code_chunks(lines: Sequence[str], python: str | None = None) -> list[Chunk]:
 def _parsed(source: str) -> ast.Module | None:
     # Escapes do not matter here, and wrong ones would be warned of.
     source = _ESCAPE.sub("xx", source)
-    if len(source) > MOST_PARSED_CHARS or "\f" in source:
+    if len(source) > MAX_PARSED_CHARS or "\f" in source:
         return None
     try:
         return ast.parse(source)

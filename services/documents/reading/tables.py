@@ -16,10 +16,10 @@ from services.documents.reading.source_code import blocks
 from services.documents.reading.times import TimeReader, digits_needed, settle, timestamp
 
 SIGMAS = 3
-MOST_OUTLIERS = 20  # so many rows are named for each column
+MAX_OUTLIERS = 20  # so many rows are named for each column
 CHUNK_ROWS = 50
 CHUNK_CHARS = 8000
-_MOST_COLUMNS = 500
+_MAX_COLUMNS = 500
 _LONGEST_NAME = 100
 _LARGEST = 1e150  # its square is still a number
 _SEPARATORS = ",\t;|"
@@ -59,7 +59,7 @@ class _Column:
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / len(self.values))
         cells = zip(self.lines, self.values, strict=True)
         far = [(line, value) for line, value in cells if abs(value - mean) > SIGMAS * deviation > 0]
-        far = sorted(far, key=lambda at: -abs(at[1] - mean))[:MOST_OUTLIERS]
+        far = sorted(far, key=lambda at: -abs(at[1] - mean))[:MAX_OUTLIERS]
         low, high = min(self.values), max(self.values)
         text = f"{self.name}: min {low:g}, max {high:g}, mean {mean:.6g} of {len(self.values)} values"
         if self.others:
@@ -96,7 +96,7 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
     names = header.cells if header else [f"column {at + 1}" for at in range(len(rows[0].cells))]
     # The table has only a header.
     body = rows[1:] if header and len(rows) > 1 else rows
-    columns = [_Column(name.strip()[:_LONGEST_NAME] or "column") for name in names[:_MOST_COLUMNS]]
+    columns = [_Column(name.strip()[:_LONGEST_NAME] or "column") for name in names[:_MAX_COLUMNS]]
     for row in body:
         for column, cell in zip(columns, row.cells, strict=False):
             column.take(cell, row.first)
@@ -196,12 +196,12 @@ def _metrics(lines: Sequence[str]) -> list[Chunk]:
         piece = lines[first - 1 : last]
         rows = sum(bool(line.strip()) and not line.startswith("#") for line in piece)
         pieces.append(Chunk(0, ChunkType.ROWS, "\n".join(piece), first, last, extra={"rows": str(rows)}))
-    return _with_summary(list(columns.values())[:_MOST_COLUMNS], pieces, len(lines), list(columns))
+    return _with_summary(list(columns.values())[:_MAX_COLUMNS], pieces, len(lines), list(columns))
 
 
 def _with_summary(columns: Sequence[_Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:
     """Put a chunk with a summary of the whole table's columns in front of `pieces`."""
-    listed = ", ".join(name.strip()[:_LONGEST_NAME] for name in names[:_MOST_COLUMNS])
+    listed = ", ".join(name.strip()[:_LONGEST_NAME] for name in names[:_MAX_COLUMNS])
     found = [column.describe() for column in columns if len(column.values) > column.others]
     if found:
         text, lines = "\n".join(text for text, _ in found), tuple(sorted({line for _, far in found for line in far}))

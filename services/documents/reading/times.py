@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 REACH = 160  # characters of a line in which its time is searched
 
-_MOST_FRACTION = 6
+_MAX_FRACTION = 6
 _HALF_A_YEAR = 6
 _NOON = "12"
-_MOST_MONTHS, _MOST_DAYS, _MOST_UNKNOWN_DAYS = 12, 31, 99
+_MAX_MONTHS, _MAX_DAYS, _MAX_UNKNOWN_DAYS = 12, 31, 99
 _EPOCH_SECONDS = range(10**9, 10**10)  # from 2001 to 2286
 _LATEST = 10**19  # in nanoseconds; JSON can hold what no float does, and Python reads NaN and 1e400 in it
 
@@ -50,7 +50,7 @@ class Stamp(NamedTuple):
 
     @property
     def local_time(self) -> str:
-        return f"{self.local}.{self.fraction[:_MOST_FRACTION].ljust(_MOST_FRACTION, '0')}"
+        return f"{self.local}.{self.fraction[:_MAX_FRACTION].ljust(_MAX_FRACTION, '0')}"
 
 
 def _format(pattern: str) -> re.Pattern[str]:
@@ -129,7 +129,7 @@ class TimeReader:
             return moment
         if dayless:
             clock = moment[11:]
-            if clock[:2] < _NOON <= self._last_clock[:2] and self._day < _MOST_UNKNOWN_DAYS:  # past midnight
+            if clock[:2] < _NOON <= self._last_clock[:2] and self._day < _MAX_UNKNOWN_DAYS:  # past midnight
                 self._day += 1
             self._last_clock = clock
             return f"{_unknown_day(self._day)}T{clock}"
@@ -178,12 +178,12 @@ def _readings(said: str) -> dict[bool, str]:
     return {
         day_first: f"{year:04d}-{month:02d}-{day:02d}"
         for day_first, (day, month) in pairs.items()
-        if 0 < day <= _MOST_DAYS and 0 < month <= _MOST_MONTHS
+        if 0 < day <= _MAX_DAYS and 0 < month <= _MAX_MONTHS
     }
 
 
 def _unknown_day(number: int) -> str:
-    return f"0000-00-{min(number, _MOST_UNKNOWN_DAYS):02d}"
+    return f"0000-00-{min(number, _MAX_UNKNOWN_DAYS):02d}"
 
 
 def _on_day(stamp: Stamp, day: str) -> Stamp:
@@ -219,7 +219,7 @@ def timestamp(stamp: Stamp, digits: int) -> str:
 
 
 def digits_needed(stamps: list[Stamp | None]) -> int:
-    return min(_MOST_FRACTION, max((len(stamp.fraction) for stamp in stamps if stamp), default=0))
+    return min(_MAX_FRACTION, max((len(stamp.fraction) for stamp in stamps if stamp), default=0))
 
 
 def seconds_of(moment: str) -> int:

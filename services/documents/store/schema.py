@@ -58,7 +58,7 @@ CHUNK_COLUMNS = (
 LINE_COLUMNS = "d.doc_id, l.line_no, l.text, l.ts, l.ts_utc, l.severity, l.component, l.day || 'T' || l.clock"
 
 
-_MOST_EMBEDDED = 1000  # characters of a log line
+_MAX_EMBEDDED = 1000  # characters of a log line
 _STAMP = re.compile(
     r"""^\W*(?:\S+\.log\S*\s+)?\W*
     (?:(?:\d{4}[-/.]\d\d[-/.]\d\d|\d\d/\d\d/\d\d|\d{6}|(?:[A-Z][a-z]{2}\s)?[A-Z][a-z]{2}\s+\d{1,2})[T ]?\s*)?
@@ -138,11 +138,11 @@ def normalised(line: str) -> str:
 
     `2024-05-01 10:00:00 INFO dfs.DataNode: Received blk_17 of size 9` → `INFO dfs. Data Node: Received  of size`.
     """
-    text = _STAMP.sub("", line[: _MOST_EMBEDDED * 2], count=1)
+    text = _STAMP.sub("", line[: _MAX_EMBEDDED * 2], count=1)
     text = _NUMBERED.sub("", _SEAM.sub(" ", text).replace("_", " "))
-    kept = " ".join(text.split())[:_MOST_EMBEDDED]
+    kept = " ".join(text.split())[:_MAX_EMBEDDED]
     # A line of nothing but numbers is embedded as it is.
-    return kept if any(char.isalpha() for char in kept) else line[:_MOST_EMBEDDED]
+    return kept if any(char.isalpha() for char in kept) else line[:_MAX_EMBEDDED]
 
 
 def _searched(origin: Origin, chunk: Chunk) -> str:

@@ -86,7 +86,7 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: Rows)
     return _document(connection, doc_id)
 
 
-MOST_FAILED_OF_ONE, MOST_FAILED = 20, 200
+MAX_FAILED_OF_ONE, MAX_FAILED = 20, 200
 """At most so many documents that failed unread are kept, of one person and in all: whoever posts what is refused by its
 name needs no room for it. The oldest go first."""
 
@@ -97,7 +97,7 @@ def fail(connection: sqlite3.Connection, doc_id: str, reason: str, size: int) ->
     )
     unread = "SELECT doc_no FROM documents WHERE state = 'failed' AND size = 0"
     of_one = f"{unread} AND uploader_id IS (SELECT uploader_id FROM documents WHERE doc_id = ?)"
-    for rows, most, values in ((of_one, MOST_FAILED_OF_ONE, (doc_id,)), (unread, MOST_FAILED, ())):
+    for rows, most, values in ((of_one, MAX_FAILED_OF_ONE, (doc_id,)), (unread, MAX_FAILED, ())):
         surplus = f"{rows} ORDER BY doc_no DESC LIMIT -1 OFFSET {most}"
         connection.execute(f"DELETE FROM documents WHERE doc_no IN ({surplus})", values)
     return changed.rowcount > 0

@@ -19,7 +19,7 @@ import clock
 from clock import SharedCalls
 from services.conversations import Phrases, in_language, phrases
 from services.documents.asking import rewriting
-from services.documents.asking.passages import MOST_NAMED, CitedPassage, Findings
+from services.documents.asking.passages import MAX_NAMED, CitedPassage, Findings
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.rewriting import ConversationContext, ResolvedQuestion, Rewriter, with_citations
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check_answer
@@ -27,8 +27,8 @@ from services.documents.limits import FileRefused, display_name
 from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.tools.libraries import (
     DEFAULT_K,
+    MAX_K,
     MAX_QUESTION_CHARS,
-    MOST_K,
     KBConfig,
     QAResult,
     Status,
@@ -198,7 +198,7 @@ def _indexing(documents: Sequence[Document], wording: Phrases, also: str = "") -
 
 def _not_found(documents: Sequence[Document], found: Findings, asked: str, wording: Phrases) -> QAResult:
     names = found.searched_files or tuple(doc.filename for doc in documents)
-    listed = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
+    listed = f" ({', '.join(names)})" if len(names) <= MAX_NAMED else ""
     if not found.missing and not found.notes and found.count is None:
         return QAResult(wording.searched(f"{wording.files(len(names))}{listed}", asked), Status.NOT_FOUND)
     # `missing` is in English, like the words of the question that led to it.
@@ -413,7 +413,7 @@ class DocumentQATool:
             scope=scope,
             resolved=resolved,
             plan=plan(resolved.query, scope.documents),
-            k=min(max(k, 1), MOST_K),
+            k=min(max(k, 1), MAX_K),
             filters=filters,
         )
         key = self._key(asked)

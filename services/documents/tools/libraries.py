@@ -26,7 +26,7 @@ GLOBAL = "answer_from_global_kb"
 
 HOUR = 3600
 DEFAULT_K = 5
-MOST_K = 20
+MAX_K = 20
 MAX_QUESTION_CHARS = 1000
 
 MINILM_THRESHOLD = 0.25
@@ -48,7 +48,7 @@ PARAMETERS: Mapping[str, Any] = {
         "k": {
             "type": "integer",
             "minimum": 1,
-            "maximum": MOST_K,
+            "maximum": MAX_K,
             "description": f"How many passages to read; {DEFAULT_K} when left out, 3 to 10 is useful.",
         },
     },

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from services.documents.asking import line_query, query_lines
-from services.documents.asking.line_query import GROUPS, MODES, MOST_AROUND, MOST_LINES, MOST_TOP, ORDERS, QueryRefused
+from services.documents.asking.line_query import GROUPS, MAX_AROUND, MAX_LINES, MAX_TOP, MODES, ORDERS, QueryRefused
 from services.documents.asking.passages import Citation, CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS, ConversationContext
 from services.documents.asking.synthesis import ExtractiveSynthesiser, check_answer
@@ -65,7 +65,7 @@ def _texts(description: str) -> dict[str, Any]:
     return {
         "type": "array",
         "items": {"type": "string"},
-        "maxItems": line_query.MOST_LITERALS,
+        "maxItems": line_query.MAX_LITERALS,
         "description": description,
     }
 
@@ -94,8 +94,8 @@ QUERY_PARAMETERS: Mapping[str, Any] = {
         "since": _text("From this time on: 2024-05-01, 14:32, Jun 14 15:16, 2024-05-01 14:32:15."),
         "until": _text("Up to this time, included; written in the same way."),
         "line": _number(1, 10**9, "One line by its number."),
-        "before": _number(0, MOST_AROUND, "How many lines before each hit, in mode context."),
-        "after": _number(0, MOST_AROUND, "How many lines after each hit, in mode context."),
+        "before": _number(0, MAX_AROUND, "How many lines before each hit, in mode context."),
+        "after": _number(0, MAX_AROUND, "How many lines after each hit, in mode context."),
         "mode": _text("What is wanted; list when left out, count with group_by, context with line.", enum=list(MODES)),
         "order": _text("time when left out.", enum=list(ORDERS)),
         "group_by": _text(
@@ -103,9 +103,9 @@ QUERY_PARAMETERS: Mapping[str, Any] = {
             enum=list(GROUPS),
         ),
         "key": _text("With group_by key: the name whose values are counted, such as user of user=root."),
-        "top": _number(1, MOST_TOP, "How many groups are shown."),
-        "offset": _number(0, line_query.MOST_OFFSET, "How many hits to skip."),
-        "limit": _number(1, MOST_LINES, "How many hits are shown."),
+        "top": _number(1, MAX_TOP, "How many groups are shown."),
+        "offset": _number(0, line_query.MAX_OFFSET, "How many hits to skip."),
+        "limit": _number(1, MAX_LINES, "How many hits are shown."),
     },
     "additionalProperties": False,
 }
@@ -143,7 +143,7 @@ log = logging.getLogger(__name__)
 
 _ANOTHERS = "was posted by somebody else than the person who asks and the team"
 _PLACED = re.compile(r"(?P<name>.+?):(?P<line>\d{1,7})\b")
-_MOST_PLACES = 3
+_MAX_PLACES = 3
 _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
 
 
@@ -385,9 +385,9 @@ def _with_places(text: str, result: QAResult) -> str:
         for each in result.citations
         if each.line_start and each.source in result.sources
     )
-    placed = list(places)[:_MOST_PLACES]
+    placed = list(places)[:_MAX_PLACES]
     others = [name for name in result.sources if not any(place.startswith(f"{name}:") for place in placed)]
-    return "\n".join([text, *(f"Source: {each}" for each in [*placed, *others[:_MOST_PLACES]])])
+    return "\n".join([text, *(f"Source: {each}" for each in [*placed, *others[:_MAX_PLACES]])])
 
 
 def _known_citation(named: str, sources: set[str], cited: Iterable[Citation]) -> str | None:

@@ -88,7 +88,7 @@ class WebFetcher:
         """Do nothing: each fetch has a connection of its own."""
 
 
-MOST_ROBOTS_BYTES = 512 * 1024
+MAX_ROBOTS_BYTES = 512 * 1024
 """The size of a robots.txt; RFC 9309 demands at least 500 KiB."""
 _NONE_FROM, _NONE_TO = 400, 500
 """The statuses of a host without a robots.txt, which forbids nothing (RFC 9309, 2.3.1.3)."""
@@ -111,7 +111,7 @@ class CheckedReader:
         return replace(found, etag=etag, last_modified=last_modified)
 
     async def robots(self, url: str) -> tuple[str, float]:
-        answer = await self._client.get(urljoin(url, "/robots.txt"), max_bytes=MOST_ROBOTS_BYTES)
+        answer = await self._client.get(urljoin(url, "/robots.txt"), max_bytes=MAX_ROBOTS_BYTES)
         if _NONE_FROM <= answer.status < _NONE_TO and answer.status != _TOO_MANY:
             return "", 0.0
         if answer.status not in PAGES:

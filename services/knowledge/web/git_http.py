@@ -17,12 +17,12 @@ from services.knowledge.web.contents import run_parser
 from services.knowledge.web.exchange import PAGES
 from services.knowledge.web_interface import FetchFailed, RepositoryFiles, RepositorySelection
 
-MOST_PACK_BYTES = 64 * 1024 * 1024
+MAX_PACK_BYTES = 64 * 1024 * 1024
 """The size of one answer with packed contents."""
 PACK_SECONDS = 300.0
 """The seconds that such an answer may take: servers compress it first, and connections are slow."""
 
-_MOST_REFS_BYTES = 16 * 1024 * 1024
+_MAX_REFS_BYTES = 16 * 1024 * 1024
 _FLUSH, _DELIMITER = b"0000", b"0001"
 _HASH = re.compile(r"[0-9a-f]{40}")
 _VERSION = {"Git-Protocol": "version=2"}
@@ -84,7 +84,7 @@ class GitFetcher:
     async def _commit(self, service: str, branch: str) -> str:
         names = [f"refs/heads/{branch}", f"refs/tags/{branch}"] if branch else ["HEAD"]
         request = _request("ls-refs", [*(f"ref-prefix {name}" for name in names)])
-        answer = await self._ask(service, request, _MOST_REFS_BYTES)
+        answer = await self._ask(service, request, _MAX_REFS_BYTES)
         refs = await run_parser(self._run, _SENT, _parse_refs, answer, names)
         commit = next((refs[name] for name in names if name in refs), None)
         if commit is None:
@@ -95,7 +95,7 @@ class GitFetcher:
         options = ["no-progress", "ofs-delta", "deepen 1", *(f"want {sha}" for sha in wants), "done"]
         if can_filter:
             options.insert(0, "filter blob:none")
-        answer = await self._ask(service, _request("fetch", options), MOST_PACK_BYTES)
+        answer = await self._ask(service, _request("fetch", options), MAX_PACK_BYTES)
         return await run_parser(self._run, _SENT, _parse_pack, answer)
 
     async def _ask(self, service: str, request: bytes, most: int) -> bytes:

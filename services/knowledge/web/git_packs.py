@@ -16,17 +16,17 @@ from dulwich.pack import PackData, PackInflater
 from services.knowledge.file_selection import BEYOND_LIMIT, NOT_CHOSEN, NOT_DOCUMENTATION
 from services.knowledge.web_interface import FetchFailed, RepositoryFiles, RepositorySelection
 
-_MOST_DEPTH = 64
+_MAX_DEPTH = 64
 """The depth of folders."""
-MOST_ENTRIES = 200_000
+MAX_ENTRIES = 200_000
 """The number of files and folders of a commit. A few trees that name one another make more than can be counted."""
 _SHORT_REASONS = {
     **dict.fromkeys(NOT_DOCUMENTATION, "no documents, by their names"),
     NOT_CHOSEN: "left out by kb.include or kb.exclude",
 }
-MOST_TEXT_BYTES = 64 * 1024 * 1024
+MAX_TEXT_BYTES = 64 * 1024 * 1024
 """The size of all files of a commit together: they are sent to the bot's process at once."""
-_MOST_TAGS = 5
+_MAX_TAGS = 5
 """The depth of tags of tags."""
 
 
@@ -39,8 +39,8 @@ def read_pack(pack: bytes, commit: str, selection: RepositorySelection) -> Repos
     try:
         tree = _folder(objects, _tree_of(objects, commit), selection.folder)
         for count, (path, mode, sha) in enumerate(_walk(objects, tree, selection.folder, 0)):
-            if count >= MOST_ENTRIES:
-                raise FetchFailed(f"its commit has more than {MOST_ENTRIES:,} files and folders")
+            if count >= MAX_ENTRIES:
+                raise FetchFailed(f"its commit has more than {MAX_ENTRIES:,} files and folders")
             if stat.S_ISDIR(mode):
                 continue
             reason = _refusal(path, mode, selection)
@@ -66,8 +66,8 @@ def read_blobs(pack: bytes, wanted: Collection[str]) -> Mapping[str, bytes]:
 
 
 def _require_bounded(texts: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    if sum(map(len, texts.values())) > MOST_TEXT_BYTES:
-        raise FetchFailed(f"its documents have more than {MOST_TEXT_BYTES >> 20} MB together; name a folder of it")
+    if sum(map(len, texts.values())) > MAX_TEXT_BYTES:
+        raise FetchFailed(f"its documents have more than {MAX_TEXT_BYTES >> 20} MB together; name a folder of it")
     return texts
 
 
@@ -85,7 +85,7 @@ def _objects(pack: bytes) -> dict[str, ShaFile]:
 
 def _tree_of(objects: Mapping[str, ShaFile], name: str) -> str:
     """Return the tree of a commit, or of the commit of a tag. Raises KeyError."""
-    for _ in range(_MOST_TAGS):
+    for _ in range(_MAX_TAGS):
         found = objects[name]
         match found:
             case Commit():
@@ -112,7 +112,7 @@ def _walk(objects: Mapping[str, ShaFile], tree: str, above: str, depth: int) -> 
     for name, mode, sha in _entries(objects, tree):
         path = f"{above}/{name}" if above else name
         yield path, mode, sha
-        if stat.S_ISDIR(mode) and depth < _MOST_DEPTH and not name.startswith("."):
+        if stat.S_ISDIR(mode) and depth < _MAX_DEPTH and not name.startswith("."):
             yield from _walk(objects, sha, path, depth + 1)
 
 

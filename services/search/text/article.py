@@ -415,7 +415,7 @@ def _padded(text: str, width: int) -> str:
 
 PASSAGE_CHARS = 1_000
 """About what the packaged model reads (256 tokens): the rest of a longer passage would be found by its words alone."""
-_MOST_PASSAGES = 20_000
+_MAX_PASSAGES = 20_000
 """The most passages of one source: a file of a few megabytes has fewer."""
 _MIN_WORDS = 3
 _ANNOUNCEMENT_CHARS = 300
@@ -464,9 +464,9 @@ def passages(article: Article) -> list[Passage]:
             for text in _passage_texts(section)
             if has_words(text)
         ]
-        if len(found) >= _MOST_PASSAGES:
+        if len(found) >= _MAX_PASSAGES:
             break
-    return found[:_MOST_PASSAGES]
+    return found[:_MAX_PASSAGES]
 
 
 def is_more_than_links(text: str) -> bool:

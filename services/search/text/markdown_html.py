@@ -481,7 +481,7 @@ def _is_closed(state: StateBlock, start: int) -> bool:
 
 MAX_INLINE_CHARS = 20_000
 """The longest paragraph that is parsed. People write no longer ones; such a paragraph stays as it is written."""
-_MOST_BRACKETS = 400
+_MAX_BRACKETS = 400
 """The most brackets of one kind in a paragraph: for each one that nothing closes, the parser reads the rest of it."""
 _FREE_SECONDS, _SECONDS_PER_CHAR = 0.5, 2e-6
 """For all paragraphs of a text, on one core; documentation takes a twentieth of that."""
@@ -525,7 +525,7 @@ def _prepare_inline(state: StateCore) -> None:
         if quote is not None and quote.type == "blockquote_open" and (alert := _ALERT.match(token.content)):
             quote.meta = {"alert": alert["title"] or _ALERT_TITLES.get(alert["kind"].lower(), "")}
             token.content = token.content[alert.end() :]
-        if len(token.content) > MAX_INLINE_CHARS or max(map(token.content.count, "[{")) > _MOST_BRACKETS:
+        if len(token.content) > MAX_INLINE_CHARS or max(map(token.content.count, "[{")) > _MAX_BRACKETS:
             token.type = "verbatim"
 
 

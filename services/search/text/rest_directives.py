@@ -151,7 +151,7 @@ _ROLE = re.compile(r"(?P<name>[\w:.+-]+)(?:\((?P<base>[\w:.+-]+)\))?")
 _ROWS = re.compile(r"[0-9]{1,3}")
 _LANGUAGES = {"doctest": "python", "math": "tex", "mermaid": "mermaid", "testcode": "python", "ipython": "python"}
 _PAGE_TAGS = name_set("html dirhtml singlehtml builder_html builder_dirhtml builder_singlehtml format_html")
-_MOST_TAG_WORDS = 40
+_MAX_TAG_WORDS = 40
 _TAG_WORDS = re.compile(r"[()]|[\w.-]{1,60}")
 _DELIMITERS = {"tab": "\t", "space": " "}
 
@@ -342,7 +342,7 @@ def _only(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     project's own, such as `internal`.
     """
     words = _TAG_WORDS.findall(call.title.lower())
-    return [reader.parsed(call)] if not 0 < len(words) <= _MOST_TAG_WORDS or _is_shown(words) else []
+    return [reader.parsed(call)] if not 0 < len(words) <= _MAX_TAG_WORDS or _is_shown(words) else []
 
 
 def _is_shown(words: list[str]) -> bool:

@@ -14,7 +14,7 @@ from settings.kinds import ReplyLanguage
 
 ROOT = Path(__file__).parents[3]
 DECLARED = {name: each for name, each in vars(Phrases).items() if isinstance(each, Fixed | Filled)}
-MOST_SENTENCE_CHARS = 200
+MAX_SENTENCE_CHARS = 200
 OTHERS = [language for language in LANGUAGES if language != "en"]
 SAMPLE = {"count": 3, "most": 5, "pending": 4, "name": "a.log", "ending": ".xyz", "share": "7%", "size": "2 MiB"}
 
@@ -55,7 +55,7 @@ def test_each_form_of_a_sentence_holds_what_it_is_given_and_nothing_else(languag
 def test_a_sentence_is_short_and_tidy(language: str) -> None:
     for name, text in phrases(language).sentences.items():
         for form in forms(text):
-            assert 0 < len(form) <= MOST_SENTENCE_CHARS, name
+            assert 0 < len(form) <= MAX_SENTENCE_CHARS, name
             assert form == form.strip(), name
 
 

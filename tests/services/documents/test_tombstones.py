@@ -63,8 +63,8 @@ async def test_of_a_closed_thread_only_later_files_are_read_and_that_is_announce
 
 
 async def test_no_more_is_kept_than_there_is_room_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_files, "MOST_FILES", 2)
-    monkeypatch.setattr(thread_files, "MOST_THREADS", 1)
+    monkeypatch.setattr(thread_files, "MAX_FILES", 2)
+    monkeypatch.setattr(thread_files, "MAX_THREADS", 1)
     gone = Tombstones(path)
     for number in range(3):
         await gone.add([replace(FILE.origin, message_id=number)])

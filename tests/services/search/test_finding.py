@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search import NOTHING, Level, PassageStore, PreparedSource, QueryVector, find, retrieval
-from services.search.retrieval import MOST_HITS, MOST_TERMS, Signals, is_worth_naming, judge_pages, query_terms
+from services.search.retrieval import MAX_HITS, MAX_TERMS, Signals, is_worth_naming, judge_pages, query_terms
 from services.search.text.article import Passage, Section
 from tests.services.quickly import QUICKLY
 
@@ -114,7 +114,7 @@ def test_on_a_tie_the_team_comes_first_and_then_the_earlier_passage() -> None:
 
 
 def test_only_what_is_allowed_is_found_however_much_else_is_better() -> None:
-    texts = {f"kb:{number}.md": f"wheel wheel {number}x" for number in range(5 * MOST_HITS)}
+    texts = {f"kb:{number}.md": f"wheel wheel {number}x" for number in range(5 * MAX_HITS)}
     kept = holding({**texts, "kb:weak.md": "a wheel among a great many other words that say nothing of it at all"})
     assert "kb:weak.md" not in ids(kept, "wheel")
     found = find([kept], "wheel", None, {"kb:weak.md", "kb:unknown.md"})
@@ -123,8 +123,8 @@ def test_only_what_is_allowed_is_found_however_much_else_is_better() -> None:
 
 
 def test_no_more_than_a_fixed_number_of_passages_is_looked_at() -> None:
-    kept = holding({f"kb:{number:03}.md": f"wheel {number}x" for number in range(3 * MOST_HITS)})
-    assert len(find([kept], "wheel", None).hits) == MOST_HITS
+    kept = holding({f"kb:{number:03}.md": f"wheel {number}x" for number in range(3 * MAX_HITS)})
+    assert len(find([kept], "wheel", None).hits) == MAX_HITS
 
 
 def test_the_pages_are_the_best_passage_of_each_source() -> None:
@@ -159,7 +159,7 @@ def test_each_store_is_asked_in_the_languages_of_all_of_them() -> None:
 
 def test_the_words_of_a_query_are_looked_for_once_each_and_of_an_endless_one_the_first() -> None:
     assert query_terms("wheel and wheels of mills", ENGLISH, "en") == ["wheel", "mill"]
-    assert len(query_terms(" ".join(f"word{n}x" for n in range(500)), ENGLISH, "en")) <= 3 * MOST_TERMS
+    assert len(query_terms(" ".join(f"word{n}x" for n in range(500)), ENGLISH, "en")) <= 3 * MAX_TERMS
     assert query_terms("wheel", frozenset(), "en") == ["wheel"]
 
 
@@ -207,7 +207,7 @@ def test_each_sign_can_keep_it_from_answering(says_less: dict[str, float]) -> No
         ("Which lever of the Press is pulled?", False),
         ("which lever of the heidelberger press is pulled?", False),
         ("which lever of the `Heidelberger` press is pulled?", False),
-        (f"the press {' '.join(f'word{n}x' for n in range(2 * MOST_TERMS))} and the Heidelberger", False),
+        (f"the press {' '.join(f'word{n}x' for n in range(2 * MAX_TERMS))} and the Heidelberger", False),
     ],
     ids=["none", "one", "a known one", "in small letters", "as code", "too late to be looked for"],
 )

@@ -78,7 +78,7 @@ def test_all_texts_are_read_in_pieces(kept: PassageStore, monkeypatch: pytest.Mo
 
 
 def test_no_more_passages_are_remembered_than_are_allowed(kept: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passage_store, "_MOST_PASSAGES_KEPT", 2)
+    monkeypatch.setattr(passage_store, "_MAX_PASSAGES_KEPT", 2)
     kept.change([cut("a.md", "wheel one", "wheel two", "wheel three")])
     assert len(find([kept], "wheel", None).hits) == 3
     assert len(kept.passages([1, 2, 3])) == 3

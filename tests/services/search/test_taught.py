@@ -11,7 +11,7 @@ from services.search.differences import asks_only_among_others, asks_something_e
 from services.search.embedding import Match
 from services.search.passage_store import StoredPassage
 from services.search.retrieval import (
-    MOST_TEAM_ANSWERS,
+    MAX_TEAM_ANSWERS,
     Hit,
     SearchResult,
     TeamAnswerSignals,
@@ -34,8 +34,8 @@ def said(question: str, *, section: int = 0, cosine: float = 0.6, quotable: bool
 
 
 def test_of_each_answer_the_best_passage_counts_and_of_many_answers_the_first() -> None:
-    hits = tuple(said(f"question {n}?", section=n // 2, cosine=0.9 - n / 100) for n in range(4 * MOST_TEAM_ANSWERS))
-    assert team_candidates(SearchResult(hits)) == [hits[2 * n] for n in range(MOST_TEAM_ANSWERS)]
+    hits = tuple(said(f"question {n}?", section=n // 2, cosine=0.9 - n / 100) for n in range(4 * MAX_TEAM_ANSWERS))
+    assert team_candidates(SearchResult(hits)) == [hits[2 * n] for n in range(MAX_TEAM_ANSWERS)]
 
 
 @given(st.floats(0, 20), st.floats(-1, 1), st.none() | st.floats(0, 1), st.floats(0, 1))

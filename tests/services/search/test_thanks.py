@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.search.replies import MOST_THANKS_CHARS, says_it_worked
+from services.search.replies import MAX_THANKS_CHARS, says_it_worked
 
 
 @pytest.mark.parametrize(
@@ -155,5 +155,5 @@ def test_what_is_told_last_counts() -> None:
 
 
 def test_the_limit_is_that_of_a_short_message() -> None:
-    assert says_it_worked("thanks " + "x" * (MOST_THANKS_CHARS - 7)) is True
-    assert says_it_worked("thanks " + "x" * (MOST_THANKS_CHARS - 6)) is None
+    assert says_it_worked("thanks " + "x" * (MAX_THANKS_CHARS - 7)) is True
+    assert says_it_worked("thanks " + "x" * (MAX_THANKS_CHARS - 6)) is None

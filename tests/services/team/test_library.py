@@ -99,7 +99,7 @@ def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_le
 
 
 def test_no_more_is_put_off_than_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library_module, "MOST_PUT_OFF", 3)
+    monkeypatch.setattr(library_module, "MAX_PUT_OFF", 3)
     pairs = [captured(number) for number in range(1, 5)]
     store(tmp_path, *pairs)
     library = opened(tmp_path)

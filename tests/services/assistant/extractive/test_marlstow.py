@@ -23,8 +23,8 @@ from settings import load
 from tests.services.assistant.extractive.marlstow import SCENES, Scene
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
-MOST_SOURCES: Final = 3
-MOST_POINTERS: Final = 3
+MAX_SOURCES: Final = 3
+MAX_POINTERS: Final = 3
 
 
 class Backend:
@@ -51,7 +51,7 @@ class Backend:
         if not (gated.is_question and gated.is_answerable):
             return None
         query = gated.rewrite_query or said.last_user_text
-        chosen = await self.assistant.select(query, said.asked_text, (), MOST_SOURCES, usage)
+        chosen = await self.assistant.select(query, said.asked_text, (), MAX_SOURCES, usage)
         sources = [await self.books.load(source_id) for source_id in chosen.selected_source_ids]
         return (await self.assistant.generate(said, query, sources, usage, max_chars=3000)).answer
 
@@ -60,7 +60,7 @@ class Backend:
         said, usage = conversation(scene), Usage()
         gated = await self.assistant.gate(said, usage, addressed=True)
         found = await self.search.find(gated.rewrite_query or said.last_user_text)
-        sections = [await self.search.section(hit.passage) for hit in found.pages[:MOST_POINTERS]]
+        sections = [await self.search.section(hit.passage) for hit in found.pages[:MAX_POINTERS]]
         return any((scene.words or "") in kept.text for section in sections for kept in section)
 
     async def verdicts(self, scenes: Iterable[Scene]) -> Counter[str]:

@@ -122,7 +122,7 @@ def test_of_a_sound_pack_the_files_are_read() -> None:
 
 
 def test_the_texts_of_a_repository_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_packs, "MOST_TEXT_BYTES", 5 << 20)
+    monkeypatch.setattr(git_packs, "MAX_TEXT_BYTES", 5 << 20)
     pages, tree = [Blob.from_string(letter * (3 << 20)) for letter in (b"a", b"b")], Tree()
     for number, page in enumerate(pages):
         tree.add(f"{number}.md".encode(), 0o100644, page.id)
