@@ -304,8 +304,8 @@ class DocumentSettings(SettingsSection):
     max_thread_bytes: Count = setting(30 * MIB, "How large the files of a thread may be together.")
     max_disk_bytes: Count = setting(
         5120 * MIB,
-        "The most disk that all files and runbooks may take; each takes some nine times its own size, and twenty of names "
-        "with many dots.",
+        "The most disk that all files and runbooks may take; each takes some nine times its own size, twenty if names "
+        "in it have many dots.",
     )
     max_lines_per_file: Count = setting(200_000, "How many lines a file may have.")
     max_line_chars: Count = setting(4000, "Longer lines are cut.")

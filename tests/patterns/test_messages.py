@@ -98,9 +98,7 @@ LOOKS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_look_at_a_message_costs_in_proportion(look: str, text: str) -> None:
-    """Pitfall 64. Measured once more with longer texts: where they no longer fit into a cache of the processor there is a
-    step.
-    """
+    """Pitfall 64. With longer texts as well: where they no longer fit into a cache of the processor there is a step."""
     assert any(growth(LOOKS[look], TEXTS[text], chars) < STEEP for chars in (CHARS, 4 * CHARS))
 
 
