@@ -7,7 +7,15 @@ This package knows where files are (`DataFolder`) and how to write them, not wha
 # pyright: reportUnusedImport=false
 from services.storage import confined, files, json_state
 from services.storage.confined import OutsideFolder, Signature
-from services.storage.data_folder import DataFolder, FolderBusy, lock, lock_refusal, make_private
+from services.storage.data_folder import (
+    DataFolder,
+    FolderBusy,
+    drop_left_folders,
+    lock,
+    lock_refusal,
+    make_private,
+    temporary_folder,
+)
 from services.storage.files import FileChange, describe_error, in_thread, remedy
 from services.storage.json_state import (
     DamagedIds,
@@ -21,4 +29,3 @@ from services.storage.json_state import (
     render_object,
     replace_strings,
 )
-from services.storage.temporary import drop_left_folders, temporary_folder
