@@ -241,7 +241,7 @@ async def is_current(servers: Servers[ServerParts], context: Context, history: H
     """
     for place_id, message_id, digest in draft.shown:
         message = await history.message(place_id, message_id)
-        if history.is_gone(message_id) or (message is not None and not context.in_order({message.id: message})):
+        if history.is_gone(message_id) or (message is not None and not context.may_be_read(message)):
             return False
         if message is not None and message.edited_at is not None and digest_of(context.text_of(message)) != digest:
             return False

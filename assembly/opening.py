@@ -32,7 +32,7 @@ class RunMode:
 
     Attributes:
         answers: questions are answered: by a model, with an embedder, and from files.
-        updates_search: a background task updates the search index; otherwise each question does so in memory.
+        updates_search: a background task makes missing vectors; otherwise each question does.
         keeps_search_index: the index is written to disk.
         keeps_captures: captures are archived and curated here.
         store_in_folder: passages of files and runbooks are kept in the data folder, whatever `documents.store` says.
@@ -128,7 +128,7 @@ async def open_bot(
             )
 
         def captures_in(guild_id: int | None, server: Settings) -> CaptureParts:
-            # A gauge takes each operator name once: the shared ones.
+            # A gauge takes each name of an operator once, so only the curation of the shared library is measured.
             measured = gauge if guild_id is None else None
             curation = (
                 curation_parts(server, knowledge_llm, state.usages[guild_id], measured) if mode.keeps_captures else None

@@ -122,7 +122,7 @@ def gather(
         ordered = [
             message
             # Again without withheld ones: Discord was asked meanwhile.
-            for message in context.in_order(messages)
+            for message in context.readable(messages)
             if message.author.id not in inquiry.left_out
             and (message.id in asked or message.id < part.last.id or message.author.id != part.author.id)
         ]

@@ -134,7 +134,8 @@ class DiscordSettings(SettingsSection):
         default_factory=dict[int, ChannelSettings], description="Settings for single channels, by channel id."
     )
     reply_chain_max_depth: Count = setting(
-        20, "How many messages back a chain of replies is followed that began before the start."
+        20,
+        "How many replies back a chain is followed whose conversation is unknown, such as one from before the start.",
     )
     team_active_seconds: Seconds = setting(
         120, "The bot stays silent this long after a team member replied to the asker in the channel."

@@ -132,8 +132,8 @@ class CacheAndIndex:
 
     def _write_index(self, records: list[Record], *, has_new_records: bool) -> None:
         written = _read(self._index.path)
-        # Without a change the index is probably right. Descriptions were made harmless when they were stored, so this
-        # comparison mostly finds that, in a tenth of the time.
+        # Without a change the index is probably right, and to render it only to compare costs ten times as much. Stored
+        # descriptions are harmless already, so joining them mostly gives the same text.
         if not has_new_records and written == "\n".join(_unescaped_entries(records)).encode():
             return
         index = "\n".join(entry for record in records if (entry := self._render(record).entry)).encode()

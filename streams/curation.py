@@ -175,7 +175,8 @@ def curations(
     on_decided: Callable[[CurationResult], None] | None = None,
 ) -> list[Observable[Never]]:
     """Make one `curation` for the servers that share a library, and one for each server with its own. Each gets the
-    outcomes of its own captures, and all pairs that were stored late.
+    outcomes of its own captures; and, as a mere trigger, each pair of any server that was stored after it had waited
+    for its images: a pair does not name its server.
     """
 
     def is_for(guild_id: int | None) -> Callable[[Outcome | Pair], bool]:
@@ -207,7 +208,8 @@ class CurationQueue:
         self._pair: Pair | None = None
         self._later: str | None = None  # the id of a later capture of its conversation
         self._private = False  # whether its place is no longer public
-        # Decisions that need no model, by pair of which messages are doubted.
+        # By pair that differs from an earlier capture by doubts or taken-out words alone: the decision about that one;
+        # None: there is none, so the curator is asked.
         self._repeated: dict[Decimal, Decision | None] = {}
         # A filed pair of which something was edited or deleted, and its later capture.
         self._changed_pair: tuple[Pair, Pair] | None = None
@@ -317,7 +319,8 @@ class CurationQueue:
         decision = self._withdrawn(pair, "something in it was edited, deleted or doubted")
         self._outdate()
         library, look = self._services.library, self._look_if_possible
-        # What the team has replaced comes back by nobody else.
+        # What this pair had replaced comes back only if the team itself changed it: an edit or a doubt of anybody else
+        # must not revive a replaced answer.
         brings_back = has_team_changed(later, pair)
         await write_decision(library, decision, pair, on_written=look, brings_back=brings_back)
         return decision

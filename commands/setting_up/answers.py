@@ -311,7 +311,7 @@ class OperatorFiles:
     def keep(self, values: Mapping[str, object]) -> None:
         self._values |= paths(values)
 
-    def list_pages(self, lines: list[str]) -> None:
+    def add_to_links(self, lines: list[str]) -> None:
         """Add lines to the list of pages, unless it has them."""
         self._links += lines
 

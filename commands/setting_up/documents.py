@@ -101,7 +101,7 @@ def ask_for_documents(answers: Answers, own: OperatorFiles, output: WizardOutput
         output.say(f"There is now: {', '.join(there)}." if there else "There is nothing yet.")
     check = DocumentationCheck(answers, own, output)
     question = Question("documentation", "Folders or addresses; Enter when that is all")
-    own.list_pages([line for lines in answers.ask_for_all(question, check.check) for line in lines])
+    own.add_to_links([line for lines in answers.ask_for_all(question, check.check) for line in lines])
     folders = check.folders
     if not folders:
         return

@@ -43,7 +43,7 @@ class Context:
         found = {message.id: message for message in messages if message is not None}
         replies = [message.reply_to for message in found.values() if message.reply_to is not None]
         await self._walk([reply for reply in replies if reply.channel_id != place.id], found)
-        return self.in_order(found)
+        return self.readable(found)
 
     async def read_from(self, place: Place) -> int:
         """Return the id of the oldest message of a thread that `thread` reads; 0: it reads all, or it is a channel."""
@@ -62,7 +62,7 @@ class Context:
                     if followed is not None:
                         found[message_id] = followed
         await self._walk([message.reply_to for message in found.values() if message.reply_to], found)
-        return self.in_order(found)
+        return self.readable(found)
 
     async def messages_to_capture(self, part: Part) -> tuple[str, Sequence[Message]]:
         """Return the id of a team member's conversation (see `KINDS`), and its messages to capture, in order of id.
@@ -107,7 +107,7 @@ class Context:
                 read = replace(message, text="", attachments=())
             elif read is not message:
                 read = replace(read, edited_at=message.edited_at)
-            if read is message or self.in_order({read.id: read}):  # it may have been withheld then
+            if read is message or self.may_be_read(read):  # it may have been withheld then
                 found.append(read)
         return found[::-1]
 
@@ -174,10 +174,14 @@ class Context:
                     if adjacent.reply_to is not None:
                         ahead.append((adjacent.reply_to, depth + 1))
 
-    def in_order(self, found: dict[int, Message]) -> Sequence[Message]:
-        """Return messages by id, in order of id, without those that nobody may read (any more)."""
+    def readable(self, found: dict[int, Message]) -> Sequence[Message]:
+        """Return those of the messages, by id, that may be read, in order of id."""
+        return [message for _, message in sorted(found.items()) if self.may_be_read(message)]
+
+    def may_be_read(self, message: Message) -> bool:
+        """Return False for messages of Discord itself, and for what nobody may read (any more)."""
         withheld = self._rules.withheld
-        return [m for _, m in sorted(found.items()) if not m.is_system and not (withheld and withheld(m))]
+        return not message.is_system and not (withheld is not None and withheld(message))
 
     async def author_type(self, message: Message) -> AuthorType:
         return await self._people.look_up(message.author, message.guild_id, self._history.guild_of(message))

@@ -92,7 +92,9 @@ _BATCH_CHARS = 200_000
 """The length of the sources that are prepared between two writes."""
 _MAX_UNEMBEDDED = 1_000
 _FEW_PASSAGES = 300
-"""A question waits, some seconds, while fewer passages than these are embedded (`LibrarySearch.embeds_on_refresh`)."""
+"""If fewer passages than these lack a vector, a question waits, some seconds, until they have one; if more do, it goes
+on without (`LibrarySearch.embeds_on_refresh`).
+"""
 _KEPT_RESULTS = 64
 _MAX_RERANKED, _MATCH_WEIGHT = 8, 2.0
 """The number of passages that are compared word by word, and the weight of that beside their score. For 84 of 134

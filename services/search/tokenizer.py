@@ -193,7 +193,9 @@ _FIELD_PIECE = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]
 _SEPARATORS = lazy_pattern(r"[_./:\-]+")
 
 QUERY_STOP_WORDS = STOP_WORDS - {"out", "off", "not", "no", "up", "down", "again", "never", "until", "without"}
-"""Dropped from questions only: question words, and verbs that say nothing about the content of a file."""
+"""Function words, without those that a log or a condition may hold ("timed out", "not", "until"). Dropped from
+questions, never from files.
+"""
 
 
 def tokens(text: str) -> list[str]:

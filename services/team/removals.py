@@ -65,9 +65,9 @@ def overview(paths: TeamPaths, configured_cursor: str, now: float) -> Overview:
         undecided += placement.is_undecided(pair)
         if pair.key in placement.topic_of:
             active.append(pair)
-        elif pair.key in placement.withdrawn and pair.key not in placement.removed_again:
+        elif pair.key in placement.removed:
             removed.append((pair.id, placement.last_topic.get(pair.key)))
-    count_missing(paths.raw, placement, active)
+    count_missing(paths.raw, placement, active)  # raises if nothing of what was filed is there
     topics = fold(active, placement)
     index = TeamIndex(paths.index, paths.cache, "")
     index.load(topics)

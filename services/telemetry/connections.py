@@ -74,8 +74,10 @@ MAX_READING_SECONDS = 0.05
 LINES_A_MINUTE = 20
 HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
 """Exceptions of these libraries are about input of a client."""
-BEFORE_HANDLERS = "coro=<RequestHandler.start()"
-"""So asyncio names the task of aiohttp that ends with what it could not read; errors of handlers do not end it."""
+UNREADABLE_REQUEST = "coro=<RequestHandler.start()"
+"""In asyncio's message about a task of aiohttp that failed: it ends so on a request that it cannot read. Errors of our
+handlers do not end that task, and keep their traceback.
+"""
 
 T = TypeVar("T")
 
@@ -118,7 +120,7 @@ class LogLineLimit(logging.Filter):
         if self._count > LINES_A_MINUTE:
             return False
         error, message = record.exc_info[1] if record.exc_info else None, record.getMessage()
-        of_library = type(error).__module__.partition(".")[0] in HTTP_LIBRARIES or BEFORE_HANDLERS in message
+        of_library = type(error).__module__.partition(".")[0] in HTTP_LIBRARIES or UNREADABLE_REQUEST in message
         if error is not None and (of_library or isinstance(error, ConnectionError)):
             record.msg, record.args = "%s: %s", (message.partition("\n")[0], type(error).__name__)
             record.exc_info = record.exc_text = None
@@ -170,8 +172,8 @@ class LoopShare:
     _waiting: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def wait(self, is_gone: Callable[[], bool]) -> bool:
-        """Wait for a turn. Returns False if `is_gone`: nobody waits for the answer any more, and nobody waits for such
-        a request to have its turn.
+        """Wait for a turn. Returns False if `is_gone`: its client has gone. Such a request takes no time from those
+        behind it.
         """
         async with self._waiting:
             self._refill()
@@ -215,8 +217,8 @@ class _Open:
 
 @dataclass(slots=True)
 class Connections:
-    """The open connections to one listener, of one event loop. `name`: of the listener in the log. `pace`: seconds of
-    that loop in a real one; others than 1 in a replay.
+    """The open connections to one listener, of one event loop. `name`: of the listener in the log. `pace`: how many
+    seconds pass on the clock of that loop in a real second: 1, or the speed of a replay.
 
     A connection is one of a stranger until `on_login` is called for its client. If there are `most` connections, the
     oldest one of a stranger is closed for a new one; connections of authenticated clients stay.

@@ -86,7 +86,9 @@ class ChromaCollections:
                 # A failure or cancellation from here on leaves a copy ahead of Chroma: it must not be used.
                 self._held.pop(name, None)
                 result = await self._copies.change(name, work, create, erase=erase)
-                after = await self._copies.read(name, lambda file: chroma_records.pack(file.connection), None)
+                after = await self._copies.read(
+                    name, lambda file: chroma_records.read_collection(file.connection), None
+                )
                 kept = base
                 if after is not None and (base is None or after.version != base.mark.version):
                     try:
@@ -136,7 +138,7 @@ class ChromaCollections:
         if fetched is None:
             return None
         kept, packed = fetched
-        await self._copies.make(name, lambda connection: chroma_records.unpack(connection, packed))
+        await self._copies.make(name, lambda connection: chroma_records.write_collection(connection, packed))
         self._held[name] = kept
         return kept
 

@@ -39,7 +39,7 @@ _WORDS = (("words", "chunks", "chunk_no"), ("line_words", "lines", "line_row"))
 
 _VERSION_AT = 5  # the column of the version in `collections`
 
-PIECE_BYTES = 160_000  # of packed text in one record
+PIECE_BYTES = 160_000  # of a document's JSON in one record, before compression
 VECTORS_A_PIECE = 64  # chunks whose vectors lie together
 _NAME_CHARS = 32
 
@@ -81,7 +81,7 @@ class PackedCollection:
         return int(self.row[_VERSION_AT])
 
 
-def pack(connection: sqlite3.Connection) -> PackedCollection:
+def read_collection(connection: sqlite3.Connection) -> PackedCollection:
     """Read a collection from its file."""
     documents: dict[str, PackedDocument] = {}
     rows = connection.execute(f"SELECT doc_no, collection, {schema.DOCUMENT_COLUMNS} FROM documents ORDER BY doc_no")
@@ -100,15 +100,15 @@ def pack(connection: sqlite3.Connection) -> PackedCollection:
     return PackedCollection(list(connection.execute("SELECT * FROM collections").fetchone()), documents)
 
 
-def unpack(connection: sqlite3.Connection, packed: PackedCollection) -> None:
+def write_collection(connection: sqlite3.Connection, packed: PackedCollection) -> None:
     """Write a packed collection into a file without tables, inside the caller's transaction."""
     writing.create_tables(connection)
-    connection.execute(f"INSERT INTO collections VALUES ({schema.marks(len(packed.row))})", packed.row)
+    connection.execute(f"INSERT INTO collections VALUES ({schema.placeholders(len(packed.row))})", packed.row)
     for document in sorted(packed.documents.values(), key=lambda each: each.order):
         row = [document.order, *document.row]
+        values = schema.placeholders(len(row))
         connection.execute(
-            f"INSERT INTO documents (doc_no, collection, {schema.DOCUMENT_COLUMNS}) VALUES ({schema.marks(len(row))})",
-            row,
+            f"INSERT INTO documents (doc_no, collection, {schema.DOCUMENT_COLUMNS}) VALUES ({values})", row
         )
         tables = document.tables
         rows = Rows(tables["chunks"], tables["words"], tables["lines"], tables["line_words"])
@@ -360,7 +360,8 @@ def _fetch_all(remote: Any, name: str, now: float) -> tuple[RemoteState, PackedC
             if gone:  # A crash, or a connection that broke, has left them.
                 _drop_documents(remote, heads, gone, now)
             found = _read_documents(name, heads, texts)
-            # A document that has lost a part is rewritten with the next write, or else deleted.
+            # Not in `found`: it has lost a part, or is there twice. The next write deletes it, or writes all its pieces
+            # if it was posted again meanwhile.
             whole = {doc_id: head if doc_id in found else _without_pieces(head) for doc_id, head in heads.items()}
             return RemoteState(mark, whole), PackedCollection(json.loads(version["collection"]), found)
     raise StoreUnavailable(f"{name} changes while it is read")

@@ -218,7 +218,7 @@ def list_text(items: Iterable[object]) -> str:
     return json.dumps(list(items), ensure_ascii=False)
 
 
-def marks(count: int) -> str:
+def placeholders(count: int) -> str:
     """Return `count` SQL placeholders."""
     return ",".join("?" * count)
 

@@ -208,7 +208,7 @@ def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions)
     wanted = [int(row) for row in frame.rows[union]]
     rows = connection.execute(
         f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
-        f"WHERE c.chunk_no IN ({schema.marks(len(wanted))})",
+        f"WHERE c.chunk_no IN ({schema.placeholders(len(wanted))})",
         wanted,
     ).fetchall()
     by_row = {row[0]: schema.chunk_of(row[1:]) for row in rows}
@@ -286,14 +286,14 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
 
 def _conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
     """Yield the conditions, each with its values."""
-    yield f"d.doc_id IN ({schema.marks(len(where.doc_ids))})", where.doc_ids
+    yield f"d.doc_id IN ({schema.placeholders(len(where.doc_ids))})", where.doc_ids
     if where.first is not None:
         yield "l.line_no >= ?", (where.first,)
     if where.last is not None:
         yield "l.line_no <= ?", (where.last,)
     yield from _time_conditions(where)
     if where.severities:
-        yield f"l.severity IN ({schema.marks(len(where.severities))})", where.severities
+        yield f"l.severity IN ({schema.placeholders(len(where.severities))})", where.severities
     if where.components:
         any_of = " OR ".join(["lower(l.component) = ? OR holds(l.component, ?)"] * len(where.components))
         yield f"({any_of})", [value for component in where.components for value in (component.casefold(), component)]

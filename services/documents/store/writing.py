@@ -142,7 +142,7 @@ def embed(connection: sqlite3.Connection, doc_id: str, embedder_id: str, vectors
 def chunks(connection: sqlite3.Connection, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
     rows = connection.execute(
         f"SELECT {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
-        f"WHERE d.doc_id = ? AND c.chunk_index IN ({schema.marks(len(indices))}) ORDER BY c.chunk_index",
+        f"WHERE d.doc_id = ? AND c.chunk_index IN ({schema.placeholders(len(indices))}) ORDER BY c.chunk_index",
         (doc_id, *indices),
     ).fetchall()
     return [schema.chunk_of(row) for row in rows]
@@ -244,7 +244,8 @@ def _insert(
     row = (doc_id, origin.filename, prepared.sha256 or None, prepared.size, prepared.kind.value, *posted, state, "")
     row += (prepared.n_lines, n_chunks, redactions, flags, schema.mapping_text(origin.extra), revision, "")
     connection.execute(
-        f"INSERT INTO documents (collection, {schema.DOCUMENT_COLUMNS}) VALUES ({schema.marks(19)})", (name, *row)
+        f"INSERT INTO documents (collection, {schema.DOCUMENT_COLUMNS}) VALUES ({schema.placeholders(19)})",
+        (name, *row),
     )
 
 
@@ -252,7 +253,7 @@ def insert_rows(connection: sqlite3.Connection, number: int, rows: Rows) -> None
     """Insert rows, with numbers after those of existing rows."""
     next_chunk = _next(connection, "chunks", "chunk_no")
     connection.executemany(
-        f"INSERT INTO chunks VALUES ({schema.marks(20)})",
+        f"INSERT INTO chunks VALUES ({schema.placeholders(20)})",
         ((next_chunk + at, number, *row, None) for at, row in enumerate(rows.chunks)),
     )
     connection.executemany(
@@ -261,7 +262,7 @@ def insert_rows(connection: sqlite3.Connection, number: int, rows: Rows) -> None
     )
     next_line = _next(connection, "lines", "line_row")
     connection.executemany(
-        f"INSERT INTO lines VALUES ({schema.marks(11)})",
+        f"INSERT INTO lines VALUES ({schema.placeholders(11)})",
         ((next_line + at, number, *row) for at, row in enumerate(rows.lines)),
     )
     connection.executemany(
