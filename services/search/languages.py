@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -164,11 +164,26 @@ _BECOME_MARKS = "\u0f73\u0f75\u0f81\uff9e\uff9f"
 """The characters that are no combining marks, but whose normal forms consist of some."""
 
 
+_BLOCKS_WITH_MARKS = (
+    *((0x300, 0x3100), (0xA600, 0xAC00), (0xFB00, 0xFE30), (0x10000, 0x11E00)),
+    *((0x16A00, 0x17000), (0x1BC00, 0x1BD00), (0x1D100, 0x1D300), (0x1E000, 0x1E980)),
+)
+"""To look at all of Unicode takes five times as long, on the event loop."""
+
+
 @cache
 def _too_many_marks() -> re.Pattern[str]:
-    codes = [code for code in range(0x300, 0x1F000) if unicodedata.combining(chr(code))]
-    marks = "".join(f"\\U{code:08x}" for code in codes) + _BECOME_MARKS
+    codes = (code for first, end in _BLOCKS_WITH_MARKS for code in range(first, end))
+    marks = char_ranges(code for code in codes if unicodedata.combining(chr(code))) + _BECOME_MARKS
     return re.compile(f"([{marks}]{{30}})[{marks}]+")
+
+
+def char_ranges(codes: Iterable[int]) -> str:
+    """Return code points as ranges of a character class."""
+    known = {*codes}
+    starts = sorted(code for code in known if code - 1 not in known)
+    ends = sorted(code for code in known if code + 1 not in known)
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(starts, ends, strict=True))
 
 
 def folded(word: str) -> str:

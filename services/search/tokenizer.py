@@ -17,7 +17,7 @@ from typing import cast
 import Stemmer
 
 from services import lazy_pattern
-from services.search.languages import FUNCTION_WORDS, folded, normalised
+from services.search.languages import FUNCTION_WORDS, char_ranges, folded, normalised
 
 # Terms
 
@@ -40,10 +40,7 @@ _STEMMERS = {
 
 def _combining_marks() -> str:
     """Return the combining marks as ranges of a character class; word characters of `re` leave them out."""
-    codes = {code for code in range(0x300, 0x2100) if unicodedata.category(chr(code)) in {"Mn", "Mc"}}
-    starts = sorted(code for code in codes if code - 1 not in codes)
-    ends = sorted(code for code in codes if code + 1 not in codes)
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(starts, ends, strict=True))
+    return char_ranges(code for code in range(0x300, 0x2100) if unicodedata.category(chr(code)) in {"Mn", "Mc"})
 
 
 _MARKS = _combining_marks()
