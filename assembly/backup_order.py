@@ -1,4 +1,4 @@
-"""What a backup copies of the data folder and in which order, and what it leaves out."""
+"""Decides which files of the data folder a backup copies, and in which order."""
 
 from __future__ import annotations
 

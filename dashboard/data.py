@@ -1,4 +1,4 @@
-"""What the pages read and change: the interfaces that a run implements, and the record of them all."""
+"""The interfaces by which the pages read and change a run, and the record of them all."""
 
 from __future__ import annotations
 

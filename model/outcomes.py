@@ -56,7 +56,7 @@ class Reason(StrEnum):
 
 
 Approval = Literal["off", "all", "unsure"]
-"""Which answers wait for a person to approve them."""
+"""The answers that wait until a person approves them."""
 
 
 class PrivateReply(StrEnum):

@@ -161,7 +161,7 @@ class _ImageSummariser:
         self._usage = usage
         self._redact = redact
         self._known = BoundedDict[int, str | None](SUMMARIES_KEPT)
-        """What images show, by the id of the attachment; None: it cannot be used."""
+        """The summaries of images by the id of the attachment; None: it cannot be used."""
 
     async def summarise(self, waiting: PendingCapture) -> Capture:
         waiting = await run_blocking(self._pending.take_over, waiting)

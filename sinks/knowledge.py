@@ -50,7 +50,7 @@ class _WrittenFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._last_signature: Signature | None = None
-        """That of the last `note_signature`; None: there was none."""
+        """The signature at the last `note_signature`; None: there was none."""
 
     @property
     def is_unchanged(self) -> bool:

@@ -1,4 +1,4 @@
-"""What is answered from what a team has taught in a chat, on made-up chats.
+"""Measures the answers from what a team has taught, on made-up chats.
 
     python -m benchmarks.evaluation.chats [NAME…] [--show FOLDER]
 

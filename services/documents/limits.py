@@ -1,4 +1,4 @@
-"""Which files are taken: their kinds by name, and limits of size; and why one is refused."""
+"""Decides which files are taken, by their names and sizes, and says why one is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two questions are two: by an opposite, a direction, a number, whose it is, or what is asked besides.
+"""Decides whether two questions differ: in an opposite, a direction, a number, an owner, or in what else they ask.
 
 A question that is asked now (`new`) is compared with an earlier one (`old`) and the answer that this was given. Each
 rule is a function of these three that tells one way in which the answer is not to the new question.
@@ -168,7 +168,7 @@ def _has_other_targets(
 _MAX_SWAPPED = 3
 """Words of each question in the place of which the other has others."""
 _FEWEST_ROLES = 3
-"""Who does what to whom: of two words ("submit homework", "homework is submitted") the order says nothing."""
+"""The order of fewer words says nothing of who does what to whom: "submit homework", "homework is submitted"."""
 _LISTED = frozenset({"and", "or", "vs"})
 _BETWEEN_THINGS = frozenset({"of", "for", "in", "on", "at"})
 

@@ -1,5 +1,5 @@
-"""Whether a section of the documentation is about something else than a question: an opposite, another thing, another
-version.
+"""Decides whether a section of the documentation is about something else than a question: an opposite, another thing,
+or another version.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
 
 
 class _Asked(NamedTuple):
-    """What is asked of a page.
+    """A question to a page.
 
     Attributes:
         terms: of the whole question.
@@ -70,7 +70,7 @@ def _asked(question: str) -> _Asked:
 
 
 class _Section(NamedTuple):
-    """What a section says. `heading`: all of its `headings` in one."""
+    """A section of a page. `heading`: all of its `headings` in one."""
 
     headings: Sequence[Wording]
     heading: Wording
@@ -78,7 +78,7 @@ class _Section(NamedTuple):
 
 
 _EACH = lazy_pattern(r"\b(?:each|every)\b", re.IGNORECASE)
-"""What holds for each thing holds for one."""
+"""Dropped before words are compared: what a page says of each thing holds for the one that is asked about."""
 
 
 def _section(headings: Sequence[str], text: str) -> _Section:
@@ -234,7 +234,7 @@ _RULES: tuple[Callable[[Wording, _Section], bool], ...] = (
 
 
 class Place(NamedTuple):
-    """Where a section stands.
+    """The place of a section.
 
     Attributes:
         path: the folders of its page, the title, and the headings down to its own.

@@ -146,17 +146,17 @@ _HOW_TO = lazy_pattern(
     r"\bhow\s+(?:(?:do|can|could|should|would|must|may)\s+(?:i|we|you|one)|to)\s+(\w+)\s*((?:[\w'’+#-]+\s*){0,4})",
     re.IGNORECASE,
 )
-"""How something is done: the verb, and what stands behind it."""
+"""Asks how to do something. Groups: the verb, and the words behind it."""
 _WHETHER_TO = lazy_pattern(
     r"^\W{0,9}(?:(?:can|may|might|could|should|must)\s+(?:i|we|one)|is\s+it\s+\w{1,20}\s+to|(?:do|would)\s+(?:i|we|you)\s+(?:have|need)\s+to)\s+(\w+)\s*((?:[\w'’+#-]+\s*){0,4})",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The same for whether something may, must or should be done."""
+"""Asks whether one may, must or should do something. Groups: as above."""
 _WHAT_TO = lazy_pattern(
     r"\b(?:which|what|where|when|whom?|how\s+\w+)\b[^?\n]{0,60}\b(?:do|can|could|should|must|may)\s+(?:i|we|one)\s+(\w+)\s*((?:[\w'’+#-]+\s*){0,4})",
     re.IGNORECASE,
 )
-"""The same for what, where and when."""
+"""Asks what, where or when to do something. Groups: as above."""
 _WHETHER = lazy_pattern(
     rf"{OPENING}(?:(?P<should>should|shall|would\s+you|is\s+it\s+(?:better|best|advisable|worth))"
     r"|(?P<must>must|need|(?:do|does|did|will|would)\s+(?:\w+\s+){1,3}(?:have|need)\s+to|(?:is|are|am)\s+(?:\w+\s+){1,2}(?:required|obliged|supposed))"
@@ -170,7 +170,7 @@ _WHETHER = lazy_pattern(
 
 
 class Act(NamedTuple):
-    """What is asked how to do, or whether to: the term of the verb, and the first one behind it; each may be empty."""
+    """An act that a question is about: the term of its verb, and the first term behind it. Each may be empty."""
 
     verb: str = ""
     thing: str = ""
@@ -191,7 +191,7 @@ class FunctionWords(NamedTuple):
 
 
 class Wording:
-    """What a text says. Each attribute is read when it is asked for the first time."""
+    """A text, read for comparison with others. Each attribute is computed at its first use."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -205,7 +205,7 @@ class Wording:
 
     @cached_property
     def asks(self) -> bool:
-        """Whether one of its sentences asks."""
+        """True if one of its sentences asks."""
         return bool(asking_sentences(self.text)[0])
 
     @cached_property
@@ -215,12 +215,12 @@ class Wording:
 
     @cached_property
     def words(self) -> list[str]:
-        """As they are written, in lower case, with the pauses between them."""
+        """Its words as they are written, in lower case, with the pauses between them."""
         return _WORD_OR_PAUSE.findall(self.text.lower())
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """Of all its words but stop words."""
+        """The terms of all its words but stop words."""
         return frozenset(terms(self.text))
 
     @cached_property
@@ -240,7 +240,7 @@ class Wording:
 
     @cached_property
     def numbers(self) -> set[str]:
-        """Of versions and amounts, without zeros behind the point (95.00 is 95); and letters that count things."""
+        """Its versions and amounts, without zeros behind the point (95.00 is 95); and letters that count things."""
         found = (each.rstrip(".") for each in _NUMBER.findall(self.text))
         return {each.rstrip("0").rstrip(".") if "." in each else each for each in found}
 
@@ -275,7 +275,7 @@ class Wording:
 
     @cached_property
     def sentences_of_both(self) -> str:
-        """Those that say where it holds as well ("As on Linux: …", "the same for wheels")."""
+        """Its sentences that say where it holds as well ("As on Linux: …", "the same for wheels")."""
         return "\n".join(filter(_OF_BOTH.search, _told_sentences(self.text)))
 
     @cached_property
@@ -293,7 +293,7 @@ class Wording:
 
     @cached_property
     def kinds(self) -> set[str]:
-        """What it asks for: a time, a number, a reason, an owner, a person, a result."""
+        """The kinds of things that it asks for: time, number, reason, owner, person, result."""
         return {str(found.lastgroup) for found in _ASKS_FOR.finditer(self.text)}
 
     @cached_property
@@ -307,18 +307,18 @@ class Wording:
 
     @cached_property
     def asks_whether(self) -> bool:
-        """Whether it wants a yes or a no."""
+        """True if it wants a yes or a no."""
         return _WHETHER.search(self.text) is not None
 
     @cached_property
     def modal(self) -> str:
-        """Whether it asks what one "should", "must" or "may"; empty: none of these."""
+        """The one of "should", "must" and "may" that it asks about; empty: none of these."""
         found = _WHETHER.search(self.text)
         return (found and found.lastgroup) or ""
 
     @cached_property
     def act(self) -> Act:
-        """What it asks how to do, or whether to: the first "how do I …" or "can I …"."""
+        """The first act that it asks how to do ("how do I …"), or whether to do ("can I …")."""
         found = _HOW_TO.search(self.text) or _WHETHER_TO.search(self.text)
         if found is None or (found[1].lower() == "do" and not terms(found[2])):  # "how do I do that?"
             return Act()
@@ -331,14 +331,12 @@ class Wording:
 
     @cached_property
     def destroys(self) -> bool:
-        """Whether it asks how to destroy something."""
+        """True if it asks how to destroy something."""
         return self.act.verb in terms_of(DESTROYING)
 
     @cached_property
     def is_risky(self) -> bool:
-        """Whether it asks how to do something, or whether to, that may do harm with another thing; for a judgement, or
-        for an amount.
-        """
+        """True if it asks for a judgement or for an amount, or about an act that may do harm with another thing."""
         if _JUDGED.search(self.text) or _AMOUNT.search(self.text):
             return True
         found = _HOW_TO.search(self.text) or _WHETHER_TO.search(self.text) or _WHAT_TO.search(self.text)

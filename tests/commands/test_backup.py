@@ -221,7 +221,7 @@ def test_a_full_disk_is_one_line_that_names_the_file(
 def test_the_order_of_the_copies_is_the_reverse_of_the_order_of_the_writes(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What relies on something comes before it; `assembly.backup_order.copy_order` says why."""
+    """A file is copied before those that it relies on; `assembly.backup_order.copy_order` says why."""
     folder = DataFolder(config.with_name("data"))
     written = [
         (folder.team_raw / "2026-W05.txt", folder.decisions),

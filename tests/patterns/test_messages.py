@@ -1,5 +1,5 @@
-"""What strangers write costs in proportion to its length, and not much more than plain English (Pitfall 64): whatever
-looks at a message, over texts of unusual characters.
+"""A look at a message costs in proportion to its length, and no multiple of plain English, whatever characters it has
+(Pitfall 64).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from services.search.differences import asks_only_among_others, asks_something_e
 from tests.patterns.growth import STEEP, cost, growth
 
 CHARS = 4_000
-"""Of a message of somebody with Nitro."""
+"""The most that somebody with Nitro can write in a message."""
 DEAR = 120
 """So many times what the terms of plain English of that length cost is too much."""
 

@@ -104,7 +104,7 @@ LIST = re.compile(
     r"\s*+(?:,\s*+(?:\b(?:and|or|nor)\b)?|\b(?:and|or|nor)\b)\s*+(?:(?:the|an?|about|with|from)\s++){0,6}",
     re.IGNORECASE,
 )
-"""What joins the items of a list."""
+"""The words and commas between the items of a list."""
 
 _EDGE = ".,:;!?-/"
 _EXACT = re.compile(
