@@ -20,7 +20,7 @@ from clock import DAY, HOUR, MINUTE, now, run_blocking
 from model.messages import Message, Place, snowflake_time
 from model.outcomes import OutcomeKind
 from model.servers import Servers
-from model.words import without_invisible
+from model.words import INVISIBLE, without_invisible
 from services.conversations import (
     Drafts,
     OptOutFile,
@@ -111,10 +111,8 @@ WATERMARKS_KEPT_SECONDS = 30.0 * DAY
 """How long a place is quiet before its watermark is dropped; at least twice as long as catch-up looks back."""
 
 
-_INVISIBLE = (
-    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
-    r"\U000e0000-\U000e01ef]"
-)
+_BETWEEN = f"[{INVISIBLE}\x1c-\x1e\x85\u200c\u200d\ufe00-\ufe0f\U000e0080-\U000e01ef]{{0,20}}"
+"""Nothing that is seen. Joiners, variants of signs and odd line breaks hide a marker as well."""
 _STYLED = (*range(0x2070, 0x2150), *range(0x2460, 0x2500), *range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
 """Letters, digits and signs of other widths and styles, such as full-width and bold ones."""
 
@@ -130,7 +128,7 @@ def marker_pattern(marker: str) -> re.Pattern[str]:
     for each in map(chr, _STYLED):
         styled[unicodedata.normalize("NFKC", each).casefold()].append(each)
     forms = (re.escape("".join([each, each.upper(), *styled[each]])) for each in plain)
-    return re.compile(f"{_INVISIBLE}{{0,20}}".join(f"[{each}]" for each in forms))  # ignoring case takes twice as long
+    return re.compile(_BETWEEN.join(f"[{each}]" for each in forms))  # ignoring case takes twice as long
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,15 @@
 import re
 import unicodedata
 
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"  # control characters without a use in text
+INVISIBLE = (
+    "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"  # control characters without a use in text
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # hidden, or turning direction
-    "\U000e0000-\U000e007f]"  # tags: an invisible copy of ASCII
+    "\U000e0000-\U000e007f"  # tags: an invisible copy of ASCII
 )
+"""Characters without a use in text, for a class of a pattern; without joiners and variants of signs, which emoji and
+some scripts need.
+"""
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
