@@ -16,6 +16,7 @@ from services.knowledge import index_file, topic_blocks
 from services.knowledge.index_file import IndexEntry
 from services.storage import files
 from services.team import library as library_module
+from services.team import overview
 from services.team.archive import REMOVED, Pair, render, week_file
 from services.team.archive_files import StoredBlock
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
@@ -326,6 +327,17 @@ def test_what_an_operator_takes_out_stays_out_and_comes_back_where_it_was(tmp_pa
 
 
 # The start cursor
+
+
+@pytest.mark.parametrize("by", Actor)
+def test_only_what_an_operator_took_out_is_listed_as_removed_by_hand(by: Actor, tmp_path: Path) -> None:
+    store(tmp_path, ONE, TWO)
+    library = opened(tmp_path)
+    for pair in (ONE, TWO):
+        library.decide(added(pair, "gpu"))
+    library.decide(decided(ONE, Action.REMOVED, by=by))
+    listed = overview(places_in(tmp_path), "", NOW).removed
+    assert listed == (((ONE.id, "gpu"),) if by is Actor.OPERATOR else ())
 
 
 def test_filing_begins_behind_the_newer_cursor(tmp_path: Path) -> None:
