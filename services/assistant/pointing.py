@@ -102,7 +102,7 @@ def _tidy(line: str) -> str:
 _MIN_CONFIDENCE_OF_NEAREST = 0.01
 """No earlier question is named as the nearest below this, if words were compared by their meaning. Of 120 questions to
 three chats in other words 70 then have the right answer quoted, pointed to or named, where 0.04 gives 50; of 90 that
-nobody had answered, 34 have some earlier question named, and 19.
+nobody had answered, 34 have some earlier question named, where 0.04 gives 19.
 """
 MAX_NAMED = 3
 """The most pages and answers of the team that a pointer names."""
