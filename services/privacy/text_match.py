@@ -125,8 +125,8 @@ class Said(NamedTuple):
     text: str
 
 
-MAX_WRITERS = 1
-"""If more other people than these wrote a line, it is a common one, whoever was first."""
+MAX_OTHER_WRITERS = 1
+"""A line that more other people wrote is a common one, whoever was first."""
 
 
 @dataclass(slots=True)
@@ -166,7 +166,9 @@ class OwnWords:
             if lines and author_id not in {self.user_id, archive.UNKNOWN}:
                 for line in match.lines_in(_without_quotes(text)):
                     writers[line].add(author_id)
-        return {line for line, at in others.items() if at < own.get(line, inf) or len(writers[line]) > MAX_WRITERS}
+        return {
+            line for line, at in others.items() if at < own.get(line, inf) or len(writers[line]) > MAX_OTHER_WRITERS
+        }
 
 
 def said_in_archive(raw: Path) -> Iterator[Said]:

@@ -25,9 +25,8 @@ LARGE = b"x" * (folder_log.LARGE_BYTES + 1)
 @pytest.fixture
 def two_days_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written now is two days old for who sweeps, and for who writes."""
-    for module in (folder_log, folder_log):
-        now = module.now
-        monkeypatch.setattr(module, "now", lambda now=now: now() + 2 * DAY)
+    now = folder_log.now
+    monkeypatch.setattr(folder_log, "now", lambda: now() + 2 * DAY)
 
 
 async def names(connected: Client) -> list[str]:

@@ -172,7 +172,7 @@ def _unpack_file(archive: zipfile.ZipFile, copied: CopiedFile, path: Path, progr
         os.close(descriptor)
 
 
-_DATES = {
+_SERIES_MARKS = {
     "date": re.compile(
         r"(?<![0-9])(?:(?:19|20)[0-9]{2}-?W[0-9]{2}|(?:19|20)[0-9]{2}(?:[-_.:T ]?[0-9]{2}){1,5}"
         r"|[0-9]{2}[-_.][0-9]{2}[-_.](?:19|20)[0-9]{2})(?![0-9])"
@@ -180,8 +180,8 @@ _DATES = {
     "seconds": re.compile(r"(?<![0-9])[0-9]{9,13}(?![0-9])"),
     "number": re.compile(r"(?<![A-Za-z0-9])[0-9]+"),
 }
-"""What tells backups of a series apart, the surest first: `2026-02-01`, `20260201T031056`, `2026-W05`, `01.02.2026`;
-seconds since 1970; a number that is no part of a name such as `bot2`.
+"""The parts of names that tell backups of a series apart, the surest first: `2026-02-01`, `20260201T031056`,
+`2026-W05`, `01.02.2026`; seconds since 1970; a number that is no part of a name such as `bot2`.
 """
 
 
@@ -197,7 +197,7 @@ def series_of(name: str) -> str | None:
     """Return the name with a mark for its date, which all backups of a series share; without a date, for its last
     number. Other numbers may tell one bot from another, as in `bot2-2026-02-01.zip`. None: it holds neither.
     """
-    for kind, pattern in _DATES.items():
+    for kind, pattern in _SERIES_MARKS.items():
         if found := [*pattern.finditer(name)]:
             return f"{name[: found[-1].start()]}<{kind}>{name[found[-1].end() :]}"
     return None
