@@ -12,6 +12,7 @@ from rich.console import Console
 
 from assembly.reports import read_costs, report_from_folder
 from assembly.running import run_async
+from clock import DAY
 from commands.arguments import DONE, check_data_dir
 from reporting.document import Block, cost_document, document, markdown, page, show
 from reporting.reading import TimeSpan, end_of_replay
@@ -44,7 +45,7 @@ def choose_period(settings: Settings, days: float | None, data: Path | None) -> 
     if data is not None:
         settings = settings.for_replay(data)
         until = end_of_replay(DataFolder(data).outcomes, DataFolder(data).feedback) or until
-    return settings, TimeSpan(0.0 if days is None else until - days * 86_400, until)
+    return settings, TimeSpan(0.0 if days is None else until - days * DAY, until)
 
 
 def print_blocks(blocks: Sequence[Block]) -> None:

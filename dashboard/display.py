@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clock import rfc3339
+from clock import DAY, HOUR, MINUTE, rfc3339
 from model.messages import discord_address
 from model.outcomes import is_library_source
 from model.source_ids import is_topic
 from model.words import without_invisible
 
 HIDDEN_FILE = "a file of the thread"
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 KIB = 1024
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>")
 _MINUTE_CHARS = 16

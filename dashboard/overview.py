@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dashboard.display import DAY, DisplayRules, ago, minute
+from clock import DAY
+from dashboard.display import DisplayRules, ago, minute
 from dashboard.views import GapView, KnownSource, find_voted_part, id_of, votes_of
 from model.health import TOPICS, Condition, HealthTopic
 from model.outcomes import OutcomeKind

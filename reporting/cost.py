@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clock import rfc3339
+from clock import DAY, rfc3339
 from model.steps import STEPS, AskedModel
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
@@ -85,7 +85,7 @@ def whole_days(period: TimeSpan) -> Sequence[str]:
     at = period.since
     while at < period.until:
         days.append(rfc3339(at)[:10])
-        at = (at // 86_400 + 1) * 86_400
+        at = (at // DAY + 1) * DAY
     return days
 
 

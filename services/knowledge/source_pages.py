@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 from typing import Literal
 from urllib.parse import urlsplit
 
-from clock import from_rfc3339, now, rfc3339
+from clock import DAY, from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
 from services.knowledge.file_selection import BEYOND_LIMIT
 from services.knowledge.links_file import PAGES, SiteLine, listed_links, site_host
@@ -44,7 +44,7 @@ MAX_DOCUMENTS = 100
 """The number of sitemaps that are read for one line."""
 MAX_DEPTH = 3
 """The depth of indexes of sitemaps. The protocol allows no index in another, but some sites have them."""
-ROBOTS_SECONDS = 24 * 3600.0
+ROBOTS_SECONDS = DAY
 """The seconds for which a robots.txt may be cached (RFC 9309, 2.4)."""
 
 
@@ -89,7 +89,7 @@ def left_out_of(state: SiteState, most: int) -> dict[str, int]:
 
 
 ANSWERED_STATUSES = frozenset({"success", "not_modified"})
-TRUSTED_SECONDS = 30 * 86_400.0
+TRUSTED_SECONDS = 30 * DAY
 """The seconds for which an unchanged `lastmod` of a page is trusted."""
 
 

@@ -16,6 +16,7 @@ from decimal import Decimal
 from operator import attrgetter
 from pathlib import Path
 
+from clock import DAY
 from model.bounded import BoundedDict
 from model.messages import snowflake_time
 from services.storage import Signature, confined, files
@@ -60,7 +61,7 @@ def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
     ]
 
 
-CLOCK_SECONDS = 86_400
+CLOCK_SECONDS = DAY
 """The most by which the time of a message may be ahead of the clock of this machine."""
 
 

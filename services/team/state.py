@@ -10,11 +10,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from clock import DAY
 from model.processes import UserError
 from services.team import archive, archive_files
 from services.team.decisions import DecisionLog
 
-CURSOR_AHEAD_SECONDS = 86_400  # seconds that a cursor may be newer than the newest pair
+CURSOR_AHEAD_SECONDS = DAY  # seconds that a cursor may be newer than the newest pair
 
 
 class LibraryUnusable(UserError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from clock import HOUR
 from model.source_ids import bare_name, topic_in
 from services.documents.askers_files import AskersFiles
 from services.documents.asking.passages import Citation
@@ -24,7 +25,6 @@ USER = "answer_from_user_kb"
 TEAM = "answer_from_team_kb"
 GLOBAL = "answer_from_global_kb"
 
-HOUR = 3600
 DEFAULT_K = 5
 MAX_K = 20
 MAX_QUESTION_CHARS = 1000
